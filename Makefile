@@ -45,7 +45,7 @@ java:
 
 .PHONY: demo
 demo: $(STAMP) java  ## a quorum runs, is killed, is read and is audited (LOG_DIR=<folder of a real Kafka log> audits that too)
-	@LOG_DIR='$(LOG_DIR)' $(BIN)/python -P -m cli.entry demo
+	@LOG_DIR='$(LOG_DIR)' $(BIN)/python -P -m kquorum.cli.entry demo
 
 .PHONY: test
 test: $(STAMP) java check  ## check, then every test which is not slow
@@ -120,7 +120,7 @@ messages: $(STAMP)  ## generate wire/messages from kio's classes again
 
 .PHONY: proto
 proto: $(STAMP)  ## generate wire/proto from its .proto files again
-	@$(BIN)/python -m wire.proto.generate
+	@$(BIN)/python -m kquorum.wire.proto.generate
 
 $(LOCK_VENV)/.installed: tools/lock-tools.lock tools/make_venv.sh
 	@rm -rf $(LOCK_VENV)

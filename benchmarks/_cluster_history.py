@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
-from wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
-from wire.control_records import LeaderChangeMessage, LeaderChangeVoter, encode_control_record
-from wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord, ProducerIdsRecord
-from wire.metadata_records.topics import (
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
+from kquorum.wire.control_records import LeaderChangeMessage, LeaderChangeVoter, encode_control_record
+from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord, ProducerIdsRecord
+from kquorum.wire.metadata_records.topics import (
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from wire.proto.audit_pb2 import AuditNote
-from wire.record_batch import write_batch
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.record_batch import write_batch
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 START_MS = 1_700_000_000_000
 NO_OP_MS = 500

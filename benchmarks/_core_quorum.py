@@ -10,14 +10,14 @@ from random import Random
 from typing import Protocol
 from uuid import UUID
 
-from raft.config import QuorumConfig
-from raft.inputs import Input, LogFlushed, RequestReceived, ResponseReceived, TimeAdvanced
-from raft.messages import FetchRequest, FetchResponse, LogSlice, Response
-from raft.node import RaftNode
-from raft.ports import LogSummary
-from raft.ready import OutboundRequest, OutboundResponse, Ready
-from raft.voters import ReplicaKey, Voter, VoterSet
-from wire.log_batch import LogBatch, build_batch
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.inputs import Input, LogFlushed, RequestReceived, ResponseReceived, TimeAdvanced
+from kquorum.raft.messages import FetchRequest, FetchResponse, LogSlice, Response
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.ready import OutboundRequest, OutboundResponse, Ready
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 CLUSTER_ID = "benchmark-cluster-id00"
 START_MS = 1_700_000_000_000

@@ -16,12 +16,12 @@ from benchmarks._core_quorum import (
     fetch_request,
     key_of,
 )
-from raft.inputs import Input, LogFlushed, RequestReceived, ResponseReceived
-from raft.messages import FetchResponse
-from raft.node import RaftNode
-from wire.log_batch import build_batch
-from wire.metadata_records.features import ProducerIdsRecord
-from wire.record_frame import encode_record
+from kquorum.raft.inputs import Input, LogFlushed, RequestReceived, ResponseReceived
+from kquorum.raft.messages import FetchResponse
+from kquorum.raft.node import RaftNode
+from kquorum.wire.log_batch import build_batch
+from kquorum.wire.metadata_records.features import ProducerIdsRecord
+from kquorum.wire.record_frame import encode_record
 
 VALUE = encode_record(ProducerIdsRecord(broker_id=1, broker_epoch=7, next_producer_id=1_000_000))
 

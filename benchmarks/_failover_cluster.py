@@ -5,10 +5,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from cli.clients.quorum_client import QuorumStatus, ReplicaLag
-from cli.failures import CliError
-from cli.processes import NodeFailed, wait_until
-from node.config.addresses import HostPort
+from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from kquorum.cli.failures import CliError
+from kquorum.cli.processes import NodeFailed, wait_until
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.net.network import isolation
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.support.cluster import Cluster

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from benchmarks._failover_cluster import FailoverCluster
-from cli.processes import NodeFailed
+from kquorum.cli.processes import NodeFailed
 
 TRANSFER_TIMEOUT_S = 10.0
 
@@ -54,8 +54,8 @@ def transfer(cluster: FailoverCluster, leader_id: int) -> Iterator[Deed]:
     """To the next controller in the order of ids. Raises WayUnavailableError where nodes do not offer it."""
     import grpc
 
-    from wire.proto.quorum_pb2 import TransferLeadershipRequest
-    from wire.proto.quorum_pb2_grpc import QuorumStub
+    from kquorum.wire.proto.quorum_pb2 import TransferLeadershipRequest
+    from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 
     others = [node_id for node_id in cluster.controller_ids if node_id != leader_id]
     request = TransferLeadershipRequest(target_id=min(others, key=lambda other: (other < leader_id, other)))

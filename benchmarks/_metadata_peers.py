@@ -17,19 +17,19 @@ import grpc
 import uvloop
 
 from benchmarks.controller_failover import image_of
-from broker.adapters.delayed_operation import LoopDelayedOperation
-from broker.adapters.forwarding import Forwarder
-from broker.adapters.listener import BrokerListener
-from broker.apis.services import BrokerServices
-from broker.metadata_cache.cache import MetadataCache
-from broker.repeated_requests import RepeatedRequests
-from metadata.adapters.controller_channel import ControllerChannel
-from metadata.image.cluster import ClusterImage, Endpoint
-from metadata.image.image import MetadataImage
-from network.server import KafkaServer
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.frames import FrameDecoder, encode_frame
-from wire.protocol.warm_up import warm_up
+from kquorum.broker.adapters.delayed_operation import LoopDelayedOperation
+from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.repeated_requests import RepeatedRequests
+from kquorum.metadata.adapters.controller_channel import ControllerChannel
+from kquorum.metadata.image.cluster import ClusterImage, Endpoint
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.server import KafkaServer
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
+from kquorum.wire.protocol.warm_up import warm_up
 
 HOST = "127.0.0.1"
 LISTENER = "PLAINTEXT"

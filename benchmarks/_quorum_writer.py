@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
-from metadata.features import registration_features
+from kquorum.metadata.features import registration_features
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 BROKER_ID = 1001
 REQUEST_TIMEOUT_S = 5.0

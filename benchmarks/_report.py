@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.output import make_table, print_json
+from kquorum.cli.output import make_table, print_json
 
 # Whatever the terminal: figures that are folded over two lines cannot be read.
 TABLE_WIDTH = 120

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
-from spark_replay.log_columns import ROWS_PER_ARROW_BATCH
-from spark_replay.rows import DamageRow, Row
-from spark_replay.sources import LogFile
-from wire.primitives import Buffer
+from kquorum.spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
+from kquorum.spark_replay.log_columns import ROWS_PER_ARROW_BATCH
+from kquorum.spark_replay.rows import DamageRow, Row
+from kquorum.spark_replay.sources import LogFile
+from kquorum.wire.primitives import Buffer
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 

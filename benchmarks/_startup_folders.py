@@ -8,16 +8,16 @@ from itertools import islice
 from pathlib import Path
 from uuid import UUID
 
-from cli.main import run
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from storage.leader_epoch_checkpoint import FILE_NAME as EPOCHS
-from storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from kquorum.cli.main import run
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCHS
+from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
 from tests.support.cluster import Cluster
-from wire.log_batch import LogBatch, build_batch
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.record_batch import CompressionCodec
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.record_batch import CompressionCodec
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 PARTITIONS_OF_TOPIC = 100
 BROKERS = 12

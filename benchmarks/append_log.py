@@ -32,9 +32,9 @@ from typing import Protocol
 import uvloop
 
 from benchmarks._report import hardware, percentile, print_result
-from raft.adapters.disk_thread import DiskThread
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from wire.log_batch import LogBatch, build_batch
+from kquorum.raft.adapters.disk_thread import DiskThread
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 MIB = 1024 * 1024
 DEFAULT_SIZES = (512, 4096, 65536)

@@ -27,18 +27,18 @@ from typing import Any, Final
 from benchmarks._cluster_history import START_MS, ClusterHistory
 from benchmarks._memory import PeakMemory, cpu_seconds
 from benchmarks._report import hardware, print_result
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from spark_replay.audit import build
-from spark_replay.schemas import SOURCE_ROWS
-from spark_replay.session import start_session
-from spark_replay.source import ROW_KINDS, KraftLogReader
-from spark_replay.sources import find_log_files
-from spark_replay.splits import DEFAULT_SPLIT_BYTES
-from spark_replay.table_files import SCHEMAS, Destination, write_tables
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.record_batch import read_records
-from wire.record_frame import decode_record
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.spark_replay.audit import build
+from kquorum.spark_replay.schemas import SOURCE_ROWS
+from kquorum.spark_replay.session import start_session
+from kquorum.spark_replay.source import ROW_KINDS, KraftLogReader
+from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.table_files import SCHEMAS, Destination, write_tables
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.record_batch import read_records
+from kquorum.wire.record_frame import decode_record
 
 PARTITIONS: Final = 4000
 SEGMENT_BYTES = 64 * 1024 * 1024

@@ -23,19 +23,19 @@ from uuid import UUID
 import numpy as np
 
 from benchmarks._report import hardware, print_result
-from metadata.image.delta import MetadataDelta
-from metadata.image.features import FeaturesDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partitions import NUMBER_COLUMNS, PADDING, table_of_cells
-from metadata.image.records import image_values
-from metadata.image.topics import TopicImage, TopicsImage
-from metadata.snapshot import load_snapshot
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
-from wire.compression import CompressionCodec
-from wire.log_batch import OffsetAndEpoch
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.features import FeaturesDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.partitions import NUMBER_COLUMNS, PADDING, table_of_cells
+from kquorum.metadata.image.records import image_values
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.metadata.snapshot import load_snapshot
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 REPLICAS = 3
 BROKERS = 30

@@ -23,19 +23,19 @@ from random import Random
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from benchmarks.controller_failover import LEVEL, NODE_ID, START_MS, BenchmarkRaft, image_of
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.metadata_version import record_version
-from metadata.image.partitions import warm_columns
-from metadata.loader import MetadataLoader
-from wire.log_batch import LogBatch
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.record_frame import decode_record, encode_record
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.metadata_version import record_version
+from kquorum.metadata.image.partitions import warm_columns
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.record_frame import decode_record, encode_record
 
 BROKERS = 10
 VERSION = 7

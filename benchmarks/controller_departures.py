@@ -16,8 +16,8 @@ from uuid import UUID
 
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_failover import FAILING, LEVEL, Cluster, follow, image_of
-from metadata.image.image import MetadataImage
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.protocol.api_keys import ApiKey
 
 SECOND = 1
 NEW_PROCESS = UUID(int=1 << 90)

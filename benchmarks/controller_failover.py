@@ -29,27 +29,27 @@ import numpy as np
 
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.change_batch import movement_records
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.cluster import BrokerRegistration, ClusterImage
-from metadata.image.delta import MetadataDelta
-from metadata.image.features import FeaturesDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
-from metadata.image.topics import TopicImage, TopicsImage
-from metadata.loader import MetadataLoader
-from raft.batches import Accumulator
-from wire.compression import CompressionCodec
-from wire.log_batch import LogBatch
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.record_frame import encode_record
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.controller.partitions.broker_movement import Movement
+from kquorum.metadata.controller.partitions.change_batch import movement_records
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.features import FeaturesDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
+from kquorum.metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.raft.batches import Accumulator
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.record_frame import encode_record
 
 REPLICAS = 3
 NODE_ID = 3000

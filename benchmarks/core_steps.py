@@ -19,7 +19,7 @@ from functools import partial
 from benchmarks._core_quorum import BareQuorum, CoreQuorum
 from benchmarks._core_sides import VALUE, FollowerAlone, LeaderAlone, Size
 from benchmarks._report import hardware, print_result
-from wire.record_batch import check_batch, write_batch
+from kquorum.wire.record_batch import check_batch, write_batch
 
 RECORDS_PER_BATCH = (1, 10, 100)
 VOTERS = (3, 5)

@@ -24,12 +24,12 @@ from kio.schema.fetch.v17.request import FetchPartition, FetchRequest, FetchTopi
 from kio.schema.fetch.v17.response import FetchableTopicResponse, FetchResponse, PartitionData
 from kio.serial import entity_reader, entity_writer
 
-from wire.codec import decode, encode
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
-from wire.record_batch import check_batch, read_batch_header, read_records, write_batch
-from wire.record_frame import decode_record, encode_record
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
+from kquorum.wire.record_batch import check_batch, read_batch_header, read_records, write_batch
+from kquorum.wire.record_frame import decode_record, encode_record
 
 TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 DIRECTORIES = tuple(UUID(int=1000 + number) for number in range(3))

@@ -15,12 +15,12 @@ from pathlib import Path
 from uuid import UUID
 
 from benchmarks._report import hardware, print_result
-from wire.compression import CompressionCodec
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import PartitionRecord
-from wire.record_batch import read_records, write_batch
-from wire.record_frame import decode_record, encode_record
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import PartitionRecord
+from kquorum.wire.record_batch import read_records, write_batch
+from kquorum.wire.record_frame import decode_record, encode_record
 
 RUNS = 7
 BATCH_RECORDS = 1000

@@ -47,8 +47,8 @@ from benchmarks._quorum_writer import (
     WriteRefusedError,
 )
 from benchmarks._report import hardware, percentile, print_result
-from cli.output import error_console
-from cli.processes import NodeFailed
+from kquorum.cli.output import error_console
+from kquorum.cli.processes import NodeFailed
 from tests.support.cluster import CLUSTER_ID
 
 if TYPE_CHECKING:

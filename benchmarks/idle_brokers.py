@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.cluster import KAFKAS_TIMES, Cluster
 from tests.support.node_hosts import NodeHosts, groups_of
 

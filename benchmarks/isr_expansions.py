@@ -17,15 +17,15 @@ from dataclasses import replace
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_creation import Creator
 from benchmarks.controller_failover import START_MS, image_of
-from metadata.controller.partitions import alter_partition
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from wire.codec import decode, encode
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
+from kquorum.metadata.controller.partitions import alter_partition
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 
 BROKERS, PARTITIONS_OF_A_TOPIC, VERSION = 3, 500, 3
 BACK = 2

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from benchmarks._report import hardware, print_result
-from broker.metadata_cache.cache import MetadataCache
-from broker.state_machine import BrokerStateMachine
-from wire.log_batch import LogBatch, build_batch
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.state_machine import BrokerStateMachine
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 PARTITIONS_OF_A_TOPIC = 500
 RECORDS_OF_A_BATCH = 20_000

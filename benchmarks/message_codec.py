@@ -19,11 +19,11 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from benchmarks._report import hardware, print_result
-from wire import codec, message_codec
-from wire.message_schema import Message, Response
-from wire.messages import alter_partition, create_topics, fetch, metadata, produce
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
+from kquorum.wire import codec, message_codec
+from kquorum.wire.message_schema import Message, Response
+from kquorum.wire.messages import alter_partition, create_topics, fetch, metadata, produce
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 
 RUNS = 9
 SECONDS_PER_RUN = 0.05

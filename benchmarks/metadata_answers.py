@@ -20,15 +20,15 @@ from typing import Any
 
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_failover import image_of
-from broker.metadata_cache.answers import handle_metadata
-from broker.metadata_cache.responses import MetadataResponses
-from metadata.image.cluster import ClusterImage, Endpoint
-from metadata.image.image import MetadataImage
-from wire.codec import encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.warm_up import warm_up
+from kquorum.broker.metadata_cache.answers import handle_metadata
+from kquorum.broker.metadata_cache.responses import MetadataResponses
+from kquorum.metadata.image.cluster import ClusterImage, Endpoint
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.warm_up import warm_up
 
 LISTENER = "PLAINTEXT"
 CLUSTER = "benchmark"

@@ -26,11 +26,11 @@ import uvloop
 
 from benchmarks import _metadata_peers as peers
 from benchmarks._report import hardware, percentile, print_result
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.protocol.frames import encode_frame
-from wire.protocol.headers import encode_request
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request
 
 START_S = 60.0
 ASKED_TOPIC = "topic-00000"

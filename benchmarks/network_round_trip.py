@@ -20,14 +20,14 @@ from typing import Any, cast
 
 import uvloop
 
-from network.connection import KafkaConnection
-from network.requests import Handler, Reply, RequestContext
-from network.server import KafkaServer
-from wire.codec import encode
-from wire.protocol.apis import ApiKey, request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.frames import encode_frame
-from wire.protocol.headers import EncodedBody, encode_request
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.requests import Handler, Reply, RequestContext
+from kquorum.network.server import KafkaServer
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import EncodedBody, encode_request
 
 HOST = "127.0.0.1"
 API, VERSION = ApiKey.BROKER_HEARTBEAT, 1

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from metadata.controller.topics.placement import StripedPlacer
-from metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.controller.topics.placement import StripedPlacer
+from kquorum.metadata.image.cluster import BrokerRegistration
 
 TOPICS = 1000
 

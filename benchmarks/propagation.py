@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._report import hardware, percentile, print_result
-from cli.processes import wait_until
-from network.connection import KafkaConnection
+from kquorum.cli.processes import wait_until
+from kquorum.network.connection import KafkaConnection
 from tests.support.cluster import KAFKAS_TIMES, Cluster
 from tests.support.node_hosts import Moments, NodeHosts, groups_of
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 TIMEOUT_MS = 30_000
 SETTLED_S = 30.0

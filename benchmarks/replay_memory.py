@@ -20,20 +20,20 @@ from uuid import UUID
 
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import POLL_S, anonymous_bytes
-from metadata.loader import MetadataLoader
-from wire.log_batch import log_batch
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.record_batch import write_batch
-from wire.record_frame import encode_record
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.wire.log_batch import log_batch
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.record_batch import write_batch
+from kquorum.wire.record_frame import encode_record
 
 PARTITIONS = 1000
 BATCH_RECORDS = 1000
 TOPIC_ID = UUID(int=5 << 100)
 DIRECTORIES = (UUID(int=9 << 100), UUID(int=10 << 100))
 LOADER = ("-m", "benchmarks.replay_memory", "--replay")
-VERIFY = ("-m", "cli.entry", "log", "verify")
+VERIFY = ("-m", "kquorum.cli.entry", "log", "verify")
 
 
 def values() -> Iterator[bytes]:

@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._report import hardware, percentile, print_result
-from cli.output import error_console
-from cli.processes import NodeFailed, wait_until
+from kquorum.cli.output import error_console
+from kquorum.cli.processes import NodeFailed, wait_until
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
 from tests.support.cluster import KAFKAS_TIMES, Cluster
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 WAYS = ("kill", "stop")
 CONTROLLERS, BROKERS = 3, 3

@@ -30,25 +30,25 @@ from uuid import UUID
 import uvloop
 
 from benchmarks._report import hardware, percentile, print_result
-from metadata.adapters.snapshot_manager import SnapshotManager, SnapshotSettings
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.snapshot import SnapshotContent, snapshot_batches
-from raft.adapters.clock import MonotonicWallClock
-from raft.adapters.disk_thread import DiskThread
-from raft.adapters.driver import RaftDriver
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.config import QuorumConfig
-from raft.node import RaftNode
-from raft.ports import QuorumAt
-from raft.ready import OutboundRequest, OutboundResponse
-from raft.voters import ReplicaKey, Voter, VoterSet
-from snapshots.adapters.durable_snapshot import write_snapshot
-from wire.log_batch import LogBatch
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.metadata_records.topics import PartitionRecord, TopicRecord
-from wire.record_batch import CompressionCodec
+from kquorum.metadata.adapters.snapshot_manager import SnapshotManager, SnapshotSettings
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.snapshot import SnapshotContent, snapshot_batches
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.raft.adapters.disk_thread import DiskThread
+from kquorum.raft.adapters.driver import RaftDriver
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ports import QuorumAt
+from kquorum.raft.ready import OutboundRequest, OutboundResponse
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.snapshots.adapters.durable_snapshot import write_snapshot
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
+from kquorum.wire.record_batch import CompressionCodec
 
 DEFAULT_PARTITIONS, FAST_PARTITIONS = 100_000, 2_000
 PARTITIONS_PER_TOPIC = 100

@@ -43,10 +43,10 @@ from benchmarks._startup_folders import (
     replace_folder,
     take_snapshot,
 )
-from cli.output import error_console
-from raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.cli.output import error_console
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
 from tests.support.cluster import CLUSTER_ID, PROJECT_ROOT, Cluster
-from wire.log_batch import build_batch
+from kquorum.wire.log_batch import build_batch
 
 NODE_ID = 1
 MIB = 1024 * 1024

@@ -6,10 +6,10 @@ Topics that a client may not describe are left out where it asks for all, and re
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from metadata.authorizer.access import Access
-from metadata.authorizer.authorizer import Acls
-from metadata.authorizer.codes import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, ResourceType
-from metadata.image.topics import TopicsImage
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.authorizer import Acls
+from kquorum.metadata.authorizer.codes import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, ResourceType
+from kquorum.metadata.image.topics import TopicsImage
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in TOPIC_OPERATIONS)
 ALL_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in CLUSTER_OPERATIONS)

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.partitions import Column, PartitionTable, stacked
+from kquorum.metadata.image.partitions import Column, PartitionTable, stacked
 
 Rows = NDArray[np.intp]
 

@@ -18,11 +18,11 @@ from uuid import UUID
 import numpy as np
 from kio.schema.errors import ErrorCode
 
-from broker.directory_columns import own_replicas
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.image.metadata_version import DIRECTORIES
-from metadata.image.partitions import Column, PartitionTable
+from kquorum.broker.directory_columns import own_replicas
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import DIRECTORIES
+from kquorum.metadata.image.partitions import Column, PartitionTable
 
 # Kafka's.
 MAX_ASSIGNMENTS_PER_REQUEST: Final = 2250

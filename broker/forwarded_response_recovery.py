@@ -10,7 +10,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.request_effects import (
+from kquorum.broker.request_effects import (
     Change,
     ConfigsOf,
     created_topic,
@@ -20,11 +20,11 @@ from broker.request_effects import (
     new_token,
     token_values,
 )
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
 
 # Their answers hold an outcome for each entry of the request, and little else.
 _PLAIN_ANSWERS = frozenset(

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from metadata.configs.table import default_number
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.configs.table import default_number
+from kquorum.wire.protocol.api_keys import ApiKey
 
 NO_EPOCH = -1
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from broker.metadata_cache.cache import MetadataCache
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
 
 ImageObserver = Callable[[int, MetadataDelta, MetadataImage], None]
 

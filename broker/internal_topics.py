@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from metadata.configs.resolution import NodeConfigs
-from metadata.controller.requests import Values
+from kquorum.metadata.configs.resolution import NodeConfigs
+from kquorum.metadata.controller.requests import Values
 
 _AS_THE_CONTROLLER: Final = -1
 

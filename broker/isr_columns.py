@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.cluster import ClusterImage
-from metadata.image.partitions import PADDING, Column, PartitionTable, stacked
-from metadata.image.topics import TopicImage
+from kquorum.metadata.image.cluster import ClusterImage
+from kquorum.metadata.image.partitions import PADDING, Column, PartitionTable, stacked
+from kquorum.metadata.image.topics import TopicImage
 
 Places = NDArray[np.intp]
 

@@ -19,12 +19,12 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.isr_columns import active_brokers, incomplete, shrunk
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import EMPTY_PARTITIONS, Column
-from metadata.image.topics import TopicImage
+from kquorum.broker.isr_columns import active_brokers, incomplete, shrunk
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, Column
+from kquorum.metadata.image.topics import TopicImage
 
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 5_000

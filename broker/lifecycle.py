@@ -12,10 +12,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.identity import NO_EPOCH, BrokerIdentity, LifecycleConfig, LifecycleRequest
-from broker.lifecycle_states import BrokerState, LifecycleEvent, next_state
-from raft.ports import RandomSource
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.identity import NO_EPOCH, BrokerIdentity, LifecycleConfig, LifecycleRequest
+from kquorum.broker.lifecycle_states import BrokerState, LifecycleEvent, next_state
+from kquorum.raft.ports import RandomSource
+from kquorum.wire.protocol.api_keys import ApiKey
 
 FIRST_BACKOFF_MS = 100
 CATCH_UP_INTERVAL_MS = 10

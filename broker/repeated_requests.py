@@ -12,13 +12,13 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from broker.forwarded_response_recovery import ForwardedResponseRecovery, says_undone
-from broker.request_effects import Change, ConfigsOf
-from metadata.controller.divided_requests import may_be_divided
-from metadata.controller.requests import ControllerRequest
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from wire.proto.audit_pb2 import AuditNote
+from kquorum.broker.forwarded_response_recovery import ForwardedResponseRecovery, says_undone
+from kquorum.broker.request_effects import Change, ConfigsOf
+from kquorum.metadata.controller.divided_requests import may_be_divided
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.proto.audit_pb2 import AuditNote
 
 
 class Watched:

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller.security.acls import entry_values, filter_of, pattern_values
-from metadata.controller.security.delegation_tokens import token_owner
-from metadata.delegation_tokens import token_hmac
-from metadata.image.image import MetadataImage
-from metadata.image.security import DelegationToken
-from metadata.image.topics import TopicImage
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.security.acls import entry_values, filter_of, pattern_values
+from kquorum.metadata.controller.security.delegation_tokens import token_owner
+from kquorum.metadata.delegation_tokens import token_hmac
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.security import DelegationToken
+from kquorum.metadata.image.topics import TopicImage
 
 # The configs in effect of a topic, as CreateTopics tells them.
 ConfigsOf = Callable[[MetadataImage, str], Sequence[Values]]

@@ -3,14 +3,14 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from broker.image_feed import ImageFeed, ImageObserver
-from broker.metadata_cache.cache import MetadataCache
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage
-from metadata.loader import MetadataLoader
-from metadata.snapshot import LoadedSnapshot
-from wire.log_batch import LogBatch
+from kquorum.broker.image_feed import ImageFeed, ImageObserver
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.metadata.snapshot import LoadedSnapshot
+from kquorum.wire.log_batch import LogBatch
 
 log = logging.getLogger("broker.state_machine")
 

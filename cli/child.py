@@ -1,11 +1,11 @@
-"""`python -m cli.child ...` is `kquorum ...` as a child process: it dies with its parent, even with a killed one."""
+"""`python -m kquorum.cli.child ...` is `kquorum ...` as a child process: it dies with its parent, even with a killed one."""
 
 import ctypes
 import os
 import signal
 import sys
 
-from cli.entry import main
+from kquorum.cli.entry import main
 
 _PR_SET_PDEATHSIG = 1
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import cli.commands
-from cli.failures import CliError, ExitStatus
+import kquorum.cli.commands
+from kquorum.cli.failures import CliError, ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ def load(name: str) -> Any:
 
 def _secure(command: Any) -> None:
     """Every command that asks a cluster can be told how a secured one is to be asked."""
-    from cli.clients.security import add_option
+    from kquorum.cli.clients.security import add_option
 
     add_option(command)
     for inner in getattr(command, "commands", {}).values():

@@ -22,7 +22,7 @@ def main() -> None:
     """`kquorum`, as the shell starts it. Every failure ends in one clear message and a documented exit status."""
     end_at_once_on_interrupt()
     try:
-        from cli.main import prepare_process, run
+        from kquorum.cli.main import prepare_process, run
 
         prepare_process()
         raise_on_interrupt()

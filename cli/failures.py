@@ -45,17 +45,17 @@ def usage_error(message: str) -> CliError:
 
 # (module, class) -> status; the first class of an exception's ancestry that is listed decides.
 _STATUSES: dict[tuple[str, str], ExitStatus] = {
-    ("node.config.errors", "ConfigError"): ExitStatus.USAGE,
-    ("metadata.controller.quorum.activation", "LogUnsupported"): ExitStatus.FOLDER_REFUSED,
-    ("network.errors", "CannotListen"): ExitStatus.CANNOT_LISTEN,
-    ("network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
-    ("node.errors", "AssertionsOff"): ExitStatus.USAGE,
-    ("node.errors", "NotRegistered"): ExitStatus.UNREACHABLE,
-    ("storage.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
-    ("storage.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
-    ("raft.errors", "LogDivergedBelowHighWatermarkError"): ExitStatus.DAMAGED_INPUT,
-    ("storage.errors", "StorageFailed"): ExitStatus.IO_ERROR,
-    ("wire.errors", "DecodeError"): ExitStatus.DAMAGED_INPUT,
+    ("kquorum.node.config.errors", "ConfigError"): ExitStatus.USAGE,
+    ("kquorum.metadata.controller.quorum.activation", "LogUnsupported"): ExitStatus.FOLDER_REFUSED,
+    ("kquorum.network.errors", "CannotListen"): ExitStatus.CANNOT_LISTEN,
+    ("kquorum.network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
+    ("kquorum.node.errors", "AssertionsOff"): ExitStatus.USAGE,
+    ("kquorum.node.errors", "NotRegistered"): ExitStatus.UNREACHABLE,
+    ("kquorum.storage.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
+    ("kquorum.storage.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
+    ("kquorum.raft.errors", "LogDivergedBelowHighWatermarkError"): ExitStatus.DAMAGED_INPUT,
+    ("kquorum.storage.errors", "StorageFailed"): ExitStatus.IO_ERROR,
+    ("kquorum.wire.errors", "DecodeError"): ExitStatus.DAMAGED_INPUT,
 }
 
 
@@ -79,7 +79,7 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"the Python package {error.name} is not installed; install kquorum with its dependencies"
     if isinstance(error, OSError) and error.filename is not None:
-        from storage.ownership import permission_remedy
+        from kquorum.storage.ownership import permission_remedy
 
         remedy = permission_remedy(Path(os.fsdecode(error.filename)), error)
         return f"{error.filename}: {error.strerror}" + ("" if remedy is None else f"; {remedy}")

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.clients.security import begin
-from cli.command_tree import CommandTree
-from cli.failures import ExitStatus, message_of, status_of
+from kquorum.cli.clients.security import begin
+from kquorum.cli.command_tree import CommandTree
+from kquorum.cli.failures import ExitStatus, message_of, status_of
 
 app = typer.Typer(
     cls=CommandTree,
@@ -94,7 +94,7 @@ def _usage(error: Any, *, as_json: bool) -> int:
 
 def _told(error: Exception, *, is_debugging: bool, as_json: bool) -> int:
     if is_debugging:
-        from cli.output import remark
+        from kquorum.cli.output import remark
 
         remark("".join(traceback.format_exception(error)).rstrip("\n"))
     _complain(
@@ -105,7 +105,7 @@ def _told(error: Exception, *, is_debugging: bool, as_json: bool) -> int:
 
 def _complain(message: str, status: int, *, as_json: bool) -> None:
     """A line on standard error for people; with `--json` also one JSON object on standard output."""
-    from cli.output import complain, json_text
+    from kquorum.cli.output import complain, json_text
 
     if as_json:
         sys.stdout.write(json_text({"error": message, "exit_status": int(status)}) + "\n")

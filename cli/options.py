@@ -8,7 +8,7 @@ import typer
 
 def _checked_reason(text: str | None) -> str | None:
     """As it will stand in the log. What is too long is refused here, where it can be put better."""
-    from wire.operator_reason import MAX_REASON_CHARACTERS, sanitised_reason
+    from kquorum.wire.operator_reason import MAX_REASON_CHARACTERS, sanitised_reason
 
     if text is None:
         return None

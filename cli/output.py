@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from wire.safe_text import safe_json, safe_lines, safe_text
+from kquorum.wire.safe_text import safe_json, safe_lines, safe_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,14 +27,14 @@ _UNBOUNDED = 10_000
 
 def console(*, markup: bool = False) -> "Console":
     """Standard output. Text is printed as it is, unless `markup` is asked for: names and paths may hold brackets."""
-    from cli.safe_console import SafeConsole
+    from kquorum.cli.safe_console import SafeConsole
 
     return SafeConsole(highlight=False, markup=markup, emoji=False)
 
 
 def error_console() -> "Console":
     """Standard error, where progress and complaints go."""
-    from cli.safe_console import SafeConsole
+    from kquorum.cli.safe_console import SafeConsole
 
     return SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
@@ -174,7 +174,7 @@ def show_table(table: "Table") -> None:
     """On standard output, the title before it, which is wrapped at words on a terminal. A row too wide for the terminal
     is left to the terminal to break; where there is none, lines are as long as they are, with no blanks at their ends.
     """
-    from cli.safe_console import SafeConsole
+    from kquorum.cli.safe_console import SafeConsole
 
     out, title = console(), table.title
     table.title = None

@@ -97,7 +97,7 @@ class NodeProcess:
         self.output_path.parent.mkdir(parents=True, exist_ok=True)
         self._was_ready = False
         self._output_start = self.output_path.stat().st_size if self.output_path.exists() else 0
-        command = [sys.executable, "-P", "-m", "cli.child", "start"]
+        command = [sys.executable, "-P", "-m", "kquorum.cli.child", "start"]
         command += ["--config", str(self._config_path), "--node", str(self.node_id)]
         if self._data_dir is not None:
             command += ["--data-dir", str(self._data_dir)]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from wire.safe_text import safe_lines
+from kquorum.wire.safe_text import safe_lines
 
 
 class SafeConsole(Console):

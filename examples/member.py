@@ -10,8 +10,8 @@ import uuid
 
 import grpc
 
-from wire.proto import broker_pb2 as pb
-from wire.proto.broker_pb2_grpc import BrokerStub
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 
 
 async def live(cluster: BrokerStub, me: int) -> None:

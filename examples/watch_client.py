@@ -9,8 +9,8 @@ import sys
 
 import grpc
 
-from wire.proto import inspect_pb2 as pb
-from wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 
 
 def main(address: str) -> None:

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
-from metadata.image.cluster import BrokerRegistration, ClusterDelta
-from metadata.image.errors import CannotReplayError, ReplayError
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record
-from wire.control_records import LeaderChangeMessage, VotersRecord, decode_control_record_lenient
-from wire.log_batch import LogBatch
-from wire.metadata_records import cluster, features, topics
-from wire.record_frame import decode_record_lenient
-from wire.schema import MetadataRecord
-from wire.uuids import uuid_to_text
+from kquorum.metadata.image.cluster import BrokerRegistration, ClusterDelta
+from kquorum.metadata.image.errors import CannotReplayError, ReplayError
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record
+from kquorum.wire.control_records import LeaderChangeMessage, VotersRecord, decode_control_record_lenient
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.metadata_records import cluster, features, topics
+from kquorum.wire.record_frame import decode_record_lenient
+from kquorum.wire.schema import MetadataRecord
+from kquorum.wire.uuids import uuid_to_text
 
 
 class ChangeKind(enum.Enum):

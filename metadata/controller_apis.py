@@ -9,48 +9,48 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from metadata.authorizer.authorization import Authorization, on_cluster
-from metadata.authorizer.cluster_rules import judge_describe_cluster
-from metadata.authorizer.codes import Operation
-from metadata.authorizer.config_rules import judge_alter_configs, judge_describe_configs
-from metadata.authorizer.token_rules import judge_create_token, judge_describe_tokens, judge_token_request
-from metadata.authorizer.topic_rules import judge_create_partitions, judge_create_topics, judge_delete_topics
-from metadata.controller.brokers.heartbeat import heartbeat
-from metadata.controller.brokers.producer_ids import allocate_producer_ids
-from metadata.controller.brokers.registration import register_broker, register_controller, unregister_broker
-from metadata.controller.configs.alter_configs import alter_configs, incremental_alter_configs
-from metadata.controller.configs.client_quotas import alter_client_quotas
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.alter_partition import alter_partition
-from metadata.controller.partitions.assign_directories import assign_replicas_to_directories
-from metadata.controller.partitions.elect_leaders import elect_leaders
-from metadata.controller.partitions.reassignments import (
+from kquorum.metadata.authorizer.authorization import Authorization, on_cluster
+from kquorum.metadata.authorizer.cluster_rules import judge_describe_cluster
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.config_rules import judge_alter_configs, judge_describe_configs
+from kquorum.metadata.authorizer.token_rules import judge_create_token, judge_describe_tokens, judge_token_request
+from kquorum.metadata.authorizer.topic_rules import judge_create_partitions, judge_create_topics, judge_delete_topics
+from kquorum.metadata.controller.brokers.heartbeat import heartbeat
+from kquorum.metadata.controller.brokers.producer_ids import allocate_producer_ids
+from kquorum.metadata.controller.brokers.registration import register_broker, register_controller, unregister_broker
+from kquorum.metadata.controller.configs.alter_configs import alter_configs, incremental_alter_configs
+from kquorum.metadata.controller.configs.client_quotas import alter_client_quotas
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.alter_partition import alter_partition
+from kquorum.metadata.controller.partitions.assign_directories import assign_replicas_to_directories
+from kquorum.metadata.controller.partitions.elect_leaders import elect_leaders
+from kquorum.metadata.controller.partitions.reassignments import (
     alter_partition_reassignments,
     list_partition_reassignments,
 )
-from metadata.controller.quorum.features import update_features
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.security.acls import create_acls, delete_acls
-from metadata.controller.security.delegation_tokens import (
+from kquorum.metadata.controller.quorum.features import update_features
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.security.acls import create_acls, delete_acls
+from kquorum.metadata.controller.security.delegation_tokens import (
     create_delegation_token,
     expire_delegation_token,
     renew_delegation_token,
 )
-from metadata.controller.security.scram import alter_user_scram_credentials
-from metadata.controller.topics.create_partitions import create_partitions
-from metadata.controller.topics.create_topics import create_topics
-from metadata.controller.topics.delete_topics import delete_topics
-from metadata.describe.acls import describe_acls
-from metadata.describe.client_quotas import describe_client_quotas
-from metadata.describe.configs import describe_configs, describe_configs_in_slices, list_config_resources
-from metadata.describe.delegation_tokens import describe_delegation_token
-from metadata.describe.describe_request import DescribeRequest
-from metadata.describe.scram import describe_user_scram_credentials
-from metadata.image.image import MetadataImage
-from wire.message_schema import Response
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.headers import EncodedBody
+from kquorum.metadata.controller.security.scram import alter_user_scram_credentials
+from kquorum.metadata.controller.topics.create_partitions import create_partitions
+from kquorum.metadata.controller.topics.create_topics import create_topics
+from kquorum.metadata.controller.topics.delete_topics import delete_topics
+from kquorum.metadata.describe.acls import describe_acls
+from kquorum.metadata.describe.client_quotas import describe_client_quotas
+from kquorum.metadata.describe.configs import describe_configs, describe_configs_in_slices, list_config_resources
+from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.describe.scram import describe_user_scram_credentials
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.headers import EncodedBody
 
 Handler = Callable[[DecisionContext, ControllerRequest], ControllerResult]
 Reader = Callable[[MetadataImage, ControllerRequest], Values]

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 
-from metadata.image.security import DelegationToken
+from kquorum.metadata.image.security import DelegationToken
 
 HMAC_KEY_CONFIG = "delegation.token.secret.key"
 

@@ -7,7 +7,7 @@ does not matter here: a finalized level which a broker does not claim would bar 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from metadata.image.metadata_version import (
+from kquorum.metadata.image.metadata_version import (
     DYNAMIC_QUORUM,
     ELIGIBLE_LEADER_REPLICAS,
     ELIGIBLE_LEADER_REPLICAS_VERSION,

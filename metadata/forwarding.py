@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller_apis import REPLICAS_APIS
-from wire.errors import DecodeError
-from wire.message_codec import decode_bounded, encode
-from wire.messages.default_principal_data import DefaultPrincipalData
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.controller_apis import REPLICAS_APIS
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.message_codec import decode_bounded, encode
+from kquorum.wire.messages.default_principal_data import DefaultPrincipalData
+from kquorum.wire.protocol.api_keys import ApiKey
 
 PRINCIPAL_VERSION = 0
 # It has no arrays; a newer version may add some tagged fields.

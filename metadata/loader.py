@@ -13,22 +13,22 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.loading import replay_run, run_kind
-from metadata.state_hash.image_hash import MODULUS, hash_after, hash_of_image, hashes_of_change
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch
-from wire.metadata_records.features import (
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.loading import replay_run, run_kind
+from kquorum.metadata.state_hash.image_hash import MODULUS, hash_after, hash_of_image, hashes_of_change
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from wire.record_batch import HEADER_BYTES, read_batch_header
-from wire.record_columns import located_in_slices, plain_values
-from wire.record_frame import decode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.record_batch import HEADER_BYTES, read_batch_header
+from kquorum.wire.record_columns import located_in_slices, plain_values
+from kquorum.wire.record_frame import decode_record
+from kquorum.wire.schema import MetadataRecord
 
 Publisher = Callable[[MetadataDelta, MetadataImage], None]
 FaultHandler = Callable[[ReplayError], None]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from metadata.controller.brokers.liveness import Contact
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.image import MetadataImage
+from kquorum.metadata.controller.brokers.liveness import Contact
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.image import MetadataImage
 
 UNKNOWN: Final = -1
 

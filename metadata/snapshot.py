@@ -6,20 +6,20 @@ Sans-IO. A snapshot is due so many bytes of committed records after the last one
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.metadata_version import NO_OP_RECORD, record_version
-from metadata.image.records import delta_from_values, image_values
-from metadata.state_hash.image_hash import hash_of_image
-from raft.ports import QuorumAt
-from raft.voters import voters_record
-from snapshots.naming import SnapshotId
-from snapshots.reader import SnapshotReader
-from snapshots.writer import SnapshotWriter
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.log_batch import OffsetAndEpoch
-from wire.metadata_records.features import NoOpRecord
-from wire.record_batch import CompressionCodec
-from wire.record_frame import encode_record
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.metadata_version import NO_OP_RECORD, record_version
+from kquorum.metadata.image.records import delta_from_values, image_values
+from kquorum.metadata.state_hash.image_hash import hash_of_image
+from kquorum.raft.ports import QuorumAt
+from kquorum.raft.voters import voters_record
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.record_batch import CompressionCodec
+from kquorum.wire.record_frame import encode_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ import socket
 import ssl
 from typing import cast
 
-from network.connection_quota import Refusal
-from network.security.errors import UnnamedCertificate
-from network.security.handshake import CONNECTION
-from network.security.tls_reasons import tls_reason
-from network.server_connection import ServerConnection
-from network.server_state import Claim, Lease, Peer, ServerState
-from wire.addresses import normal_address
+from kquorum.network.connection_quota import Refusal
+from kquorum.network.security.errors import UnnamedCertificate
+from kquorum.network.security.handshake import CONNECTION
+from kquorum.network.security.tls_reasons import tls_reason
+from kquorum.network.server_connection import ServerConnection
+from kquorum.network.server_state import Claim, Lease, Peer, ServerState
+from kquorum.wire.addresses import normal_address
 
 log = logging.getLogger("network.server")
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_codec import encode
-from wire.messages.api_versions import (
+from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from wire.protocol.apis import ApiKey, supported_versions
-from wire.protocol.headers import EncodedBody
+from kquorum.wire.protocol.apis import ApiKey, supported_versions
+from kquorum.wire.protocol.headers import EncodedBody
 
 # KIP-511: what a client may call itself from version 3 on.
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from network.requests import ANONYMOUS
-from network.security.listener_security import ListenerSecurity
-from network.security.sasl_session import SaslAnswer, SaslRequest
-from wire.messages.sasl_authenticate import SaslAuthenticateResponse
-from wire.messages.sasl_handshake import SaslHandshakeResponse
-from wire.protocol.apis import ApiKey
-from wire.protocol.headers import RequestHeader
+from kquorum.network.requests import ANONYMOUS
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.sasl_session import SaslAnswer, SaslRequest
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.headers import RequestHeader
 
 SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 # Version 0 of SaslHandshake is followed by tokens that are no requests; no client of this decade asks for it first.

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from network.errors import (
+from kquorum.network.errors import (
     AuthenticationFailed,
     CannotConnect,
     CertificateRefused,
@@ -16,16 +16,16 @@ from network.errors import (
     NoCommonVersion,
     RequestTimedOut,
 )
-from network.peer_versions import ask_versions
-from network.security.client_security import ClientSecurity
-from network.security.sasl_client import SaslRefused, authenticate
-from network.security.tls_reasons import SPEAKS_TLS, TLS_ALERT, tls_reason
-from wire.errors import DecodeError
-from wire.message_schema import R, Request, Response
-from wire.protocol.apis import api_name, request_class, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.frames import FrameDecoder, encode_frame
-from wire.protocol.headers import (
+from kquorum.network.peer_versions import ask_versions
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.network.security.sasl_client import SaslRefused, authenticate
+from kquorum.network.security.tls_reasons import SPEAKS_TLS, TLS_ALERT, tls_reason
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.message_schema import R, Request, Response
+from kquorum.wire.protocol.apis import api_name, request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
+from kquorum.wire.protocol.headers import (
     decode_message_response,
     decode_response,
     encode_request,

@@ -9,7 +9,7 @@ and only what was accepted can be counted and logged. Too fast a creation of con
 from collections import Counter
 from enum import Enum
 
-from network.limits import NO_LIMIT, ConnectionLimits
+from kquorum.network.limits import NO_LIMIT, ConnectionLimits
 
 # Above it a client would have given up by itself (Kafka's `socket.connection.setup.timeout.ms`).
 MAX_DELAY_S = 10.0

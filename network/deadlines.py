@@ -1,10 +1,10 @@
 """What a peer, or a handler, must have done by when; each question counts what it finds."""
 
-from network.authentication import Authentication
-from network.output import Output
-from network.receive_buffer import ReceiveBuffer
-from network.replies import PendingReply, ReplyQueue
-from network.server_state import ServerState
+from kquorum.network.authentication import Authentication
+from kquorum.network.output import Output
+from kquorum.network.receive_buffer import ReceiveBuffer
+from kquorum.network.replies import PendingReply, ReplyQueue
+from kquorum.network.server_state import ServerState
 
 # How often the deadlines are looked at within the shortest of them.
 CHECKS_PER_PERIOD = 4

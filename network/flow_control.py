@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
-from network.output import Output
-from network.receive_buffer import ReceiveBuffer
-from network.replies import ReplyQueue
-from network.server_state import ServerState
+from kquorum.network.output import Output
+from kquorum.network.receive_buffer import ReceiveBuffer
+from kquorum.network.replies import ReplyQueue
+from kquorum.network.server_state import ServerState
 
 
 class FlowControl:

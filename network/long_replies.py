@@ -7,8 +7,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from network.requests import Reply
-from wire.protocol.headers import EncodedBody
+from kquorum.network.requests import Reply
+from kquorum.wire.protocol.headers import EncodedBody
 
 log = logging.getLogger("network.long_replies")
 

@@ -5,10 +5,10 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
-from network.errors import ConnectionLost
-from wire.message_schema import R, Request
-from wire.messages.api_versions import ApiVersionsRequest
-from wire.protocol.apis import ApiKey, supported_versions
+from kquorum.network.errors import ConnectionLost
+from kquorum.wire.message_schema import R, Request
+from kquorum.wire.messages.api_versions import ApiVersionsRequest
+from kquorum.wire.protocol.apis import ApiKey, supported_versions
 
 
 class Sender(Protocol):

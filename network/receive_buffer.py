@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Callable
 
-from wire.errors import DecodeError
-from wire.protocol.apis import api_name
-from wire.protocol.frames import FrameDecoder
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.protocol.apis import api_name
+from kquorum.wire.protocol.frames import FrameDecoder
 
 # What a small frame costs besides its bytes.
 _FRAME_OVERHEAD_BYTES = 200

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wire.message_schema import Response
-from wire.protocol.apis import ApiVersion
-from wire.protocol.headers import EncodedBody, encode_response_frame
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.apis import ApiVersion
+from kquorum.wire.protocol.headers import EncodedBody, encode_response_frame
 
 if TYPE_CHECKING:
     from kio.static.protocol import ResponsePayload

@@ -19,8 +19,8 @@ the whole budget with the four bytes that announce a frame.
 from collections.abc import Callable
 from typing import Protocol
 
-from network.limits import BudgetLimits
-from network.turns import goes_first
+from kquorum.network.limits import BudgetLimits
+from kquorum.network.turns import goes_first
 
 # About what one connection can bring in one turn of the loop.
 _CHUNK_BYTES = 262_144

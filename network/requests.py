@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from network.limits import ServerLimits
-from wire.message_schema import Response
-from wire.protocol.headers import EncodedBody, RequestHeader
+from kquorum.network.limits import ServerLimits
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 
 if TYPE_CHECKING:
     from kio.static.protocol import ResponsePayload

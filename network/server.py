@@ -11,19 +11,19 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
-from network.acceptance import Acceptance
-from network.api_versions import NO_FEATURES, ApiVersionsAnswers, ServerFeatures
-from network.authentication import SASL_VERSIONS
-from network.bounded_log import BoundedLog
-from network.connection_quota import CreationRate
-from network.deadlines import check_period_s
-from network.errors import CannotListen, PortInUse, listen_error
-from network.limits import ServerCounters, ServerLimits
-from network.listening import Listening, listening_sockets
-from network.requests import Admission, Handler, Reply, RequestContext, admit_all
-from network.security.listener_security import UNSECURED, ListenerSecurity
-from network.server_state import ServerState, SharedLimits
-from wire.protocol.apis import ApiKey, is_supported, supported_versions
+from kquorum.network.acceptance import Acceptance
+from kquorum.network.api_versions import NO_FEATURES, ApiVersionsAnswers, ServerFeatures
+from kquorum.network.authentication import SASL_VERSIONS
+from kquorum.network.bounded_log import BoundedLog
+from kquorum.network.connection_quota import CreationRate
+from kquorum.network.deadlines import check_period_s
+from kquorum.network.errors import CannotListen, PortInUse, listen_error
+from kquorum.network.limits import ServerCounters, ServerLimits
+from kquorum.network.listening import Listening, listening_sockets
+from kquorum.network.requests import Admission, Handler, Reply, RequestContext, admit_all
+from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
+from kquorum.network.server_state import ServerState, SharedLimits
+from kquorum.wire.protocol.apis import ApiKey, is_supported, supported_versions
 
 __all__ = (
     "CannotListen",

@@ -12,20 +12,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from network.authentication import Authentication
-from network.deadlines import Deadlines
-from network.flow_control import FlowControl
-from network.output import Output
-from network.receive_buffer import ReceiveBuffer
-from network.replies import ReplyQueue
-from network.security.sasl_session import SaslAnswer
-from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
-from network.server_state import Claim, Lease, ServerState
-from network.serving import Reading, Refused, RequestServing, request_text
-from network.turns import goes_first, turns_of
-from wire.errors import DecodeError
-from wire.protocol.apis import api_name
-from wire.protocol.warm_up import cold_version, warm_version
+from kquorum.network.authentication import Authentication
+from kquorum.network.deadlines import Deadlines
+from kquorum.network.flow_control import FlowControl
+from kquorum.network.output import Output
+from kquorum.network.receive_buffer import ReceiveBuffer
+from kquorum.network.replies import ReplyQueue
+from kquorum.network.security.sasl_session import SaslAnswer
+from kquorum.network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
+from kquorum.network.server_state import Claim, Lease, ServerState
+from kquorum.network.serving import Reading, Refused, RequestServing, request_text
+from kquorum.network.turns import goes_first, turns_of
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.protocol.apis import api_name
+from kquorum.wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("network.server")
 

@@ -9,14 +9,14 @@ from itertools import count
 from operator import itemgetter
 from typing import Protocol
 
-from network.api_versions import ApiVersionsAnswers, ServerFeatures
-from network.aside import Aside
-from network.bounded_log import BoundedLog
-from network.connection_quota import ConnectionQuota, CreationRate, Refusal
-from network.limits import BudgetLimits, ConnectionLimits, ServerCounters, ServerLimits
-from network.request_budget import RequestBudget
-from network.requests import Admission, Handler, admit_all
-from network.security.listener_security import ListenerSecurity
+from kquorum.network.api_versions import ApiVersionsAnswers, ServerFeatures
+from kquorum.network.aside import Aside
+from kquorum.network.bounded_log import BoundedLog
+from kquorum.network.connection_quota import ConnectionQuota, CreationRate, Refusal
+from kquorum.network.limits import BudgetLimits, ConnectionLimits, ServerCounters, ServerLimits
+from kquorum.network.request_budget import RequestBudget
+from kquorum.network.requests import Admission, Handler, admit_all
+from kquorum.network.security.listener_security import ListenerSecurity
 
 _LOOKS_FOR_IDLE_EVERY_S = 1.0
 

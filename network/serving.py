@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from network.aside import is_long_to_read
-from network.authentication import BEFORE_AUTHENTICATION, Authentication
-from network.replies import PendingReply, ReplyQueue
-from network.requests import RequestContext
-from network.security.sasl_session import SaslAnswer
-from network.server_state import Claim, Peer, ServerState
-from network.turns import goes_first
-from wire.errors import DecodeError
-from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
-from wire.protocol.bodies import read_request
-from wire.protocol.headers import RequestHeader, UnsupportedRequest, decode_request_header
+from kquorum.network.aside import is_long_to_read
+from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
+from kquorum.network.replies import PendingReply, ReplyQueue
+from kquorum.network.requests import RequestContext
+from kquorum.network.security.sasl_session import SaslAnswer
+from kquorum.network.server_state import Claim, Peer, ServerState
+from kquorum.network.turns import goes_first
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
+from kquorum.wire.protocol.bodies import read_request
+from kquorum.wire.protocol.headers import RequestHeader, UnsupportedRequest, decode_request_header
 
 _NO_VERSION = (0, -1)
 # What strangers may ask has no arrays; a newer client may add some tagged fields.

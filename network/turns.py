@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 # Of all connections together, in one iteration of the loop. The last request may exceed it. What an iteration leaves
 # is left to the next ones: only a turn that is used up is renewed, so that a quiet node needs no callback for it.

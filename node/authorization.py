@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable
 
-from metadata.authorizer.authorizer import Authorizer
-from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import RequestAuthorizer
-from node.config.model import NodeConfig
+from kquorum.metadata.authorizer.authorizer import Authorizer
+from kquorum.metadata.authorizer.denial_log import DenialLog
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.node.config.model import NodeConfig
 
 log = logging.getLogger("authorizer")
 

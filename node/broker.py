@@ -8,45 +8,45 @@ import logging
 import uuid
 from uuid import UUID
 
-from broker.adapters.clean_shutdown import (
+from kquorum.broker.adapters.clean_shutdown import (
     forget_clean_shutdown,
     mark_clean_shutdown,
     previous_broker_epoch,
 )
-from broker.adapters.delayed_operation import LoopDelayedOperation
-from broker.adapters.forwarding import Forwarder
-from broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRunner, RequestManager
-from broker.adapters.listener import BrokerListener
-from broker.adapters.log_dirs import LogDirWatch
-from broker.adapters.topic_creation import AutoTopicCreation
-from broker.apis.services import BrokerServices
-from broker.directory_manager import DirectoryManager
-from broker.identity import BrokerIdentity, LifecycleConfig
-from broker.image_feed import ImageFeed, ImageObserver
-from broker.isr_manager import IsrManager
-from broker.lifecycle import BrokerLifecycle
-from broker.lifecycle_states import BrokerState
-from broker.repeated_requests import RepeatedRequests
-from metadata.adapters.listener import server_features
-from metadata.adapters.request_bounds import RequestBounds
-from metadata.controller.requests import Values
-from metadata.controller.topics.topic_configs import effective_topic_configs
-from metadata.delegation_tokens import HMAC_KEY_CONFIG
-from metadata.features import SUPPORTED_FEATURES, registration_features
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.image.partitions import warm_columns
-from network.server import KafkaServer
-from node.authorization import gate_of
-from node.config.model import NodeConfig
-from node.endpoints import advertised_brokers
-from node.errors import NotRegistered
-from node.folders import NodeFolders
-from node.quorum_member import QuorumMember
-from node.servers import advertised, kafka_servers
-from raft.adapters.clock import MonotonicWallClock
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.warm_up import warm_up
+from kquorum.broker.adapters.delayed_operation import LoopDelayedOperation
+from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRunner, RequestManager
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.adapters.log_dirs import LogDirWatch
+from kquorum.broker.adapters.topic_creation import AutoTopicCreation
+from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.directory_manager import DirectoryManager
+from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
+from kquorum.broker.image_feed import ImageFeed, ImageObserver
+from kquorum.broker.isr_manager import IsrManager
+from kquorum.broker.lifecycle import BrokerLifecycle
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.repeated_requests import RepeatedRequests
+from kquorum.metadata.adapters.listener import server_features
+from kquorum.metadata.adapters.request_bounds import RequestBounds
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs
+from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG
+from kquorum.metadata.features import SUPPORTED_FEATURES, registration_features
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partitions import warm_columns
+from kquorum.network.server import KafkaServer
+from kquorum.node.authorization import gate_of
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import advertised_brokers
+from kquorum.node.errors import NotRegistered
+from kquorum.node.folders import NodeFolders
+from kquorum.node.quorum_member import QuorumMember
+from kquorum.node.servers import advertised, kafka_servers
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.warm_up import warm_up
 
 log = logging.getLogger("node.broker")
 

@@ -3,24 +3,24 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from metadata.image.image import MetadataImage
-from node.authorization import LoadWatch, gate_of
-from node.config.model import NodeConfig
-from node.config.security_keys import GRPC
-from node.quorum_member import QuorumMember
-from node.security import certificate_names
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.authorization import LoadWatch, gate_of
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.config.security_keys import GRPC
+from kquorum.node.quorum_member import QuorumMember
+from kquorum.node.security import certificate_names
 
 if TYPE_CHECKING:
-    from metadata.grpc.access import MemberGate
-    from metadata.grpc.broker.service import BrokerCalls
+    from kquorum.metadata.grpc.access import MemberGate
+    from kquorum.metadata.grpc.broker.service import BrokerCalls
 
 
 def broker_calls(
     config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
 ) -> "BrokerCalls":
     """Imports gRPC, which only nodes with a listener for it need. `image` is the committed one."""
-    from metadata.grpc.broker.requests import Membership
-    from metadata.grpc.broker.service import BrokerCalls
+    from kquorum.metadata.grpc.broker.requests import Membership
+    from kquorum.metadata.grpc.broker.service import BrokerCalls
 
     membership = Membership(
         cluster_id=member.cluster_id,
@@ -38,7 +38,7 @@ def broker_calls(
 def _member_gate(
     config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
 ) -> "MemberGate":
-    from metadata.grpc.access import MemberGate
+    from kquorum.metadata.grpc.access import MemberGate
 
     is_loaded = LoadWatch(
         has_heard=lambda: member.ms_since_commit() is not None,

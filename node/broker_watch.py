@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Callable
 
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.delta import MetadataDelta
 
 log = logging.getLogger("node.broker_watch")
 

@@ -5,32 +5,32 @@ as committed is what the broker serves. It leaves as Kafka's does: the broker fi
 granted by the controller beside it, then the controller, which hands leadership over.
 """
 
-from broker.image_feed import ImageFeed
-from broker.metadata_cache.cache import MetadataCache
-from broker.state_machine import BrokerStateMachine
-from metadata.controller.controller import Controller
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from network.security.reloading import ReloadingContext, TlsMaterial
-from network.security.tls import TlsFiles
-from network.server import KafkaServer
-from node.broker import BrokerRole
-from node.broker_calls import broker_calls
-from node.commit_watch import CommitWatch
-from node.config.model import NodeConfig
-from node.controller import ControllerRole
-from node.folders import NodeFolders
-from node.free_addresses import check_addresses_are_free
-from node.http_listener import start_metrics
-from node.inspect_source import NodeInspectSource
-from node.members_source import NodeMembersSource
-from node.observability.latency import LatencyMeter
-from node.quorum_member import Fatal, QuorumMember
-from node.quorum_source import NodeQuorumSource
-from node.security import grpc_keys
-from node.servers import StoppableServer, start_grpc
-from node.tls_watch import TlsWatch
-from raft.adapters.clock import MonotonicWallClock
+from kquorum.broker.image_feed import ImageFeed
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.state_machine import BrokerStateMachine
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.security.reloading import ReloadingContext, TlsMaterial
+from kquorum.network.security.tls import TlsFiles
+from kquorum.network.server import KafkaServer
+from kquorum.node.broker import BrokerRole
+from kquorum.node.broker_calls import broker_calls
+from kquorum.node.commit_watch import CommitWatch
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.controller import ControllerRole
+from kquorum.node.folders import NodeFolders
+from kquorum.node.free_addresses import check_addresses_are_free
+from kquorum.node.http_listener import start_metrics
+from kquorum.node.inspect_source import NodeInspectSource
+from kquorum.node.members_source import NodeMembersSource
+from kquorum.node.observability.latency import LatencyMeter
+from kquorum.node.quorum_member import Fatal, QuorumMember
+from kquorum.node.quorum_source import NodeQuorumSource
+from kquorum.node.security import grpc_keys
+from kquorum.node.servers import StoppableServer, start_grpc
+from kquorum.node.tls_watch import TlsWatch
+from kquorum.raft.adapters.clock import MonotonicWallClock
 
 
 class ClusterNode:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from metadata.image.image import MetadataImage
-from node.logs import log as notable_log
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.logs import log as notable_log
 
 # Without a commit for so long, a node whose quorum commits all the time (metadata.max.idle.interval.ms) is cut off.
 CUT_OFF_AFTER_MS: Final = 5_000

@@ -4,23 +4,23 @@ import asyncio
 import logging
 import uuid
 
-from metadata.adapters.controller_registration import ControllerRegistrar
-from metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
-from metadata.adapters.request_bounds import RequestBounds
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.features import SUPPORTED_FEATURES, registration_features
-from metadata.image.partitions import warm_columns
-from network.server import KafkaServer
-from node.authorization import LoadWatch, gate_of
-from node.broker_watch import BrokerWatch
-from node.config.model import NodeConfig
-from node.endpoints import advertised_controllers
-from node.folders import NodeFolders
-from node.quorum_member import QuorumMember
-from node.servers import advertised, kafka_servers
-from raft.adapters.clock import MonotonicWallClock
-from wire.protocol.warm_up import warm_up
+from kquorum.metadata.adapters.controller_registration import ControllerRegistrar
+from kquorum.metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
+from kquorum.metadata.adapters.request_bounds import RequestBounds
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.features import SUPPORTED_FEATURES, registration_features
+from kquorum.metadata.image.partitions import warm_columns
+from kquorum.network.server import KafkaServer
+from kquorum.node.authorization import LoadWatch, gate_of
+from kquorum.node.broker_watch import BrokerWatch
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import advertised_controllers
+from kquorum.node.folders import NodeFolders
+from kquorum.node.quorum_member import QuorumMember
+from kquorum.node.servers import advertised, kafka_servers
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.wire.protocol.warm_up import warm_up
 
 log = logging.getLogger("node.controller")
 

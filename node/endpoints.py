@@ -3,9 +3,9 @@
 import socket
 from collections.abc import Iterable
 
-from node.config.addresses import WILDCARD_HOSTS, HostPort, Listener
-from node.config.model import NodeConfig
-from raft.voters import Endpoint
+from kquorum.node.config.addresses import WILDCARD_HOSTS, HostPort, Listener
+from kquorum.node.config.model import NodeConfig
+from kquorum.raft.voters import Endpoint
 
 
 def controller_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:

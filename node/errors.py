@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from storage.errors import DamagedInput
+from kquorum.storage.errors import DamagedInput
 
 
 class NodeError(Exception):

@@ -5,20 +5,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID
 
-from node.config.model import NodeConfig
-from node.errors import BootstrapDamaged
-from raft.adapters.errors import FORMAT_FIRST
-from raft.adapters.file_log import FOLDER_NAME
-from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
-from storage.errors import WrongFolder
-from storage.file_system import read_regular
-from storage.folder_lock import FolderLock
-from storage.folder_permissions import make_private
-from storage.meta_properties import FILE_NAME as META_PROPERTIES
-from storage.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
-from wire.errors import DecodeError
-from wire.schema import MetadataRecord
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.errors import BootstrapDamaged
+from kquorum.raft.adapters.errors import FORMAT_FIRST
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
+from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
+from kquorum.storage.errors import WrongFolder
+from kquorum.storage.file_system import read_regular
+from kquorum.storage.folder_lock import FolderLock
+from kquorum.storage.folder_permissions import make_private
+from kquorum.storage.meta_properties import FILE_NAME as META_PROPERTIES
+from kquorum.storage.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.schema import MetadataRecord
 
 
 class NodeFolders:

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from network.connection import UNSECURED, KafkaConnection
-from network.errors import NetworkError
-from network.requests import RequestContext
-from network.security.client_security import ClientSecurity
-from node.leader_watch import named_peer
-from raft.voters import Endpoint
-from wire.errors import DecodeError
-from wire.messages.describe_cluster import DescribeClusterRequest
+from kquorum.network.connection import UNSECURED, KafkaConnection
+from kquorum.network.errors import NetworkError
+from kquorum.network.requests import RequestContext
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.node.leader_watch import named_peer
+from kquorum.raft.voters import Endpoint
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.messages.describe_cluster import DescribeClusterRequest
 
 EVERY_MS: Final = 60_000
 MAX_REMEMBERED: Final = 100

@@ -8,8 +8,8 @@ import errno
 import socket
 from collections.abc import Callable, Iterator
 
-from network.errors import CannotListen, listen_error
-from node.config.model import NodeConfig
+from kquorum.network.errors import CannotListen, listen_error
+from kquorum.node.config.model import NodeConfig
 
 Family = tuple[int, int, int, str, tuple[object, ...]]
 Refusal = Callable[[str, int, OSError], CannotListen]
@@ -46,11 +46,11 @@ def _addresses(config: NodeConfig) -> Iterator[tuple[str, int, Refusal]]:
     for listener in of_roles:
         yield listener.host, listener.port, listen_error
     if (grpc := config.kquorum_grpc_listener) is not None:
-        from metadata.grpc.server import grpc_listen_error
+        from kquorum.metadata.grpc.server import grpc_listen_error
 
         yield grpc.host, grpc.port, grpc_listen_error
     if (metrics := config.kquorum_metrics_listener) is not None:
-        from node.observability.http_server import metrics_listen_error
+        from kquorum.node.observability.http_server import metrics_listen_error
 
         yield metrics.host, metrics.port, metrics_listen_error
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from node.logs import log as notable_log
+from kquorum.node.logs import log as notable_log
 
 log = logging.getLogger("node.full_disk")
 

@@ -5,14 +5,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from metadata.grpc.source import NoSuchSnapshot, NotTheLeader
-from metadata.image.image import MetadataImage
-from node.commit_watch import CommitWatch
-from node.quorum_member import QuorumMember
-from raft.adapters.snapshot_files import list_snapshots, snapshot_path
-from raft.errors import NotLeaderError
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
-from storage.file_system import open_regular
+from kquorum.metadata.grpc.source import NoSuchSnapshot, NotTheLeader
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.commit_watch import CommitWatch
+from kquorum.node.quorum_member import QuorumMember
+from kquorum.raft.adapters.snapshot_files import list_snapshots, snapshot_path
+from kquorum.raft.errors import NotLeaderError
+from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
+from kquorum.storage.file_system import open_regular
 
 ImageCallback = Callable[[object, MetadataImage], None]
 

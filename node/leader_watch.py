@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from node.logs import log as notable_log
-from node.peers import Answer, Heard
-from raft.ready import RoleChanged
-from raft.voters import Endpoint, VoterSet
-from wire.wording import counted
+from kquorum.node.logs import log as notable_log
+from kquorum.node.peers import Answer, Heard
+from kquorum.raft.ready import RoleChanged
+from kquorum.raft.voters import Endpoint, VoterSet
+from kquorum.wire.wording import counted
 
 FIRST_WARNING_MS: Final = 5_000
 NEXT_WARNING_MS: Final = 30_000

@@ -10,19 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from node.config.model import NodeConfig
-from node.logs import log as notable_log
-from node.metadata_folder import prepare_metadata_folder
-from raft.adapters.errors import RESTORE_THE_ONLY_COPY, QuorumStateDamaged
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.ports import LogSummary
-from raft.voters import ReplicaKey, VoterHistory, VoterSet
-from storage.damage_aside import DAMAGED_SUFFIX
-from storage.durable_files import rename_durably
-from storage.errors import DamagedRange, LogCorrupted
-from storage.file_system import POSIX, FileSystem
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.logs import log as notable_log
+from kquorum.node.metadata_folder import prepare_metadata_folder
+from kquorum.raft.adapters.errors import RESTORE_THE_ONLY_COPY, QuorumStateDamaged
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.voters import ReplicaKey, VoterHistory, VoterSet
+from kquorum.storage.damage_aside import DAMAGED_SUFFIX
+from kquorum.storage.durable_files import rename_durably
+from kquorum.storage.errors import DamagedRange, LogCorrupted
+from kquorum.storage.file_system import POSIX, FileSystem
 
 log = logging.getLogger("node.log_repair")
 

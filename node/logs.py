@@ -14,7 +14,7 @@ from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
 from typing import TextIO
 
-from wire.safe_text import safe_lines
+from kquorum.wire.safe_text import safe_lines
 
 FILE_NAME = "kquorum.log"
 MAX_FILE_BYTES = 10 * 1024 * 1024

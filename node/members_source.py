@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from metadata.grpc.quorum.service import BrokerLife, NodeStatus
-from metadata.grpc.source import NotTheLeader
-from metadata.members import BrokerProgress, progress_of_brokers
-from node.observability.health import why_not_ready
-from node.running_node import RunningNode
-from raft.errors import NotLeaderError
+from kquorum.metadata.grpc.quorum.service import BrokerLife, NodeStatus
+from kquorum.metadata.grpc.source import NotTheLeader
+from kquorum.metadata.members import BrokerProgress, progress_of_brokers
+from kquorum.node.observability.health import why_not_ready
+from kquorum.node.running_node import RunningNode
+from kquorum.raft.errors import NotLeaderError
 
 
 class NodeMembersSource:

@@ -8,20 +8,20 @@ acknowledged. Such a voter must not help to elect a leader without what was comm
 import shutil
 from pathlib import Path
 
-from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
-from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
-from raft.adapters.snapshot_files import list_snapshots, problem_of, snapshot_path
-from raft.ready import QuorumState
-from raft.voters import VotersAt, VoterSet
-from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID
-from storage.corruption_marker import FILE_NAME as DAMAGE_NOTE
-from storage.durable_files import list_names, rename_durably, replace_file, sync_folder
-from storage.file_system import POSIX, FileSystem
-from storage.recovery import segment_paths
-from storage.recovery_point import read_recovery_point
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
+from kquorum.raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
+from kquorum.raft.adapters.snapshot_files import list_snapshots, problem_of, snapshot_path
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import VotersAt, VoterSet
+from kquorum.snapshots.naming import BOOTSTRAP_SNAPSHOT_ID
+from kquorum.storage.corruption_marker import FILE_NAME as DAMAGE_NOTE
+from kquorum.storage.durable_files import list_names, rename_durably, replace_file, sync_folder
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.recovery import segment_paths
+from kquorum.storage.recovery_point import read_recovery_point
 
 MARK = "kquorum-metadata-log"
 _BEING_MADE = f"{FOLDER_NAME}.new"

@@ -3,13 +3,13 @@
 import logging
 import resource
 
-from metadata.controller_apis import FORWARDABLE_APIS
-from network.limits import NO_LIMIT, BudgetLimits, ConnectionLimits, GrpcLimits, ServerLimits
-from network.server import SharedLimits
-from node.config.addresses import Listener
-from node.config.model import NodeConfig
-from node.config.security_keys import GRPC
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.controller_apis import FORWARDABLE_APIS
+from kquorum.network.limits import NO_LIMIT, BudgetLimits, ConnectionLimits, GrpcLimits, ServerLimits
+from kquorum.network.server import SharedLimits
+from kquorum.node.config.addresses import Listener
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.config.security_keys import GRPC
+from kquorum.wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("node.servers")
 

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from metadata.adapters.snapshot_manager import SnapshotManager
-from metadata.snapshot import LoadedSnapshot
-from raft.ports import StateMachine
-from wire.log_batch import LogBatch
+from kquorum.metadata.adapters.snapshot_manager import SnapshotManager
+from kquorum.metadata.snapshot import LoadedSnapshot
+from kquorum.raft.ports import StateMachine
+from kquorum.wire.log_batch import LogBatch
 
 log = logging.getLogger("node.quorum_member")
 

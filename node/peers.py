@@ -6,8 +6,8 @@ from enum import Enum, auto
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.driver_ports import Receive
-from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
+from kquorum.raft.adapters.driver_ports import Receive
+from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
 
 
 class Answer(Enum):

@@ -7,18 +7,18 @@ import os
 import signal
 from typing import Protocol
 
-from network.errors import NetworkError
-from node.config.model import ClusterConfig, NodeConfig
-from node.errors import AssertionsOff, NodeError
-from node.folders import NodeFolders
-from node.logs import FILE_NAME as LOG_FILE
-from node.logs import NodeLogging, ready_log
-from node.logs import log as notable_log
-from node.loop_watch import LoopWatch
-from node.security import check_security
-from raft.adapters.clock import MonotonicWallClock
-from storage.errors import EnvironmentFault
-from storage.file_system import POSIX
+from kquorum.network.errors import NetworkError
+from kquorum.node.config.model import ClusterConfig, NodeConfig
+from kquorum.node.errors import AssertionsOff, NodeError
+from kquorum.node.folders import NodeFolders
+from kquorum.node.logs import FILE_NAME as LOG_FILE
+from kquorum.node.logs import NodeLogging, ready_log
+from kquorum.node.logs import log as notable_log
+from kquorum.node.loop_watch import LoopWatch
+from kquorum.node.security import check_security
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.storage.errors import EnvironmentFault
+from kquorum.storage.file_system import POSIX
 
 log = logging.getLogger("node")
 
@@ -113,7 +113,7 @@ class _Life:
         # gRPC reads it when it is imported. Without it gRPC writes a line to standard error for each TLS handshake that
         # fails, and with ERROR for each header that it cannot read, so clients could fill a disk with them.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-        from node.cluster_node import ClusterNode
+        from kquorum.node.cluster_node import ClusterNode
 
         return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)
 

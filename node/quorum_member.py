@@ -5,39 +5,39 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
-from metadata.adapters.snapshot_manager import SnapshotManager
-from network.requests import Reply, RequestContext
-from network.security.client_security import ClientSecurity
-from node.config.model import NodeConfig
-from node.endpoints import bootstrap_endpoints
-from node.folders import NodeFolders
-from node.foreign_cluster import ForeignClusters
-from node.leader_watch import LeaderWatch, who_is_missing
-from node.observability.latency import ElectionMeter
-from node.observed_state_machine import LeaderObserver, ObservedStateMachine
-from node.peers import PeerWatch
-from node.replica_files import ReplicaFiles
-from node.replica_settings import (
+from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
+from kquorum.metadata.adapters.snapshot_manager import SnapshotManager
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import bootstrap_endpoints
+from kquorum.node.folders import NodeFolders
+from kquorum.node.foreign_cluster import ForeignClusters
+from kquorum.node.leader_watch import LeaderWatch, who_is_missing
+from kquorum.node.observability.latency import ElectionMeter
+from kquorum.node.observed_state_machine import LeaderObserver, ObservedStateMachine
+from kquorum.node.peers import PeerWatch
+from kquorum.node.replica_files import ReplicaFiles
+from kquorum.node.replica_settings import (
     OBSERVER_FLUSH_INTERVAL_MS,
     new_replica,
     snapshot_settings,
     static_voters_of,
 )
-from node.security import controller_client
-from node.state_watch import StateWatch
-from node.voter_watch import VoterWatch
-from raft.adapters.clock import MonotonicWallClock
-from raft.adapters.driver import RaftDriver
-from raft.adapters.election_log import ElectionLog
-from raft.adapters.raft_requests import RaftRequests
-from raft.adapters.transport import KafkaTransport, endpoints_of
-from raft.messages import NO_LEADER
-from raft.ports import StateMachine
-from raft.ready import RoleChanged, VotersChanged
-from raft.replica import FIRST_BOOTSTRAP_ID
-from raft.roles import Follower, Leader
-from raft.voters import ZERO_DIRECTORY
+from kquorum.node.security import controller_client
+from kquorum.node.state_watch import StateWatch
+from kquorum.node.voter_watch import VoterWatch
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.raft.adapters.driver import RaftDriver
+from kquorum.raft.adapters.election_log import ElectionLog
+from kquorum.raft.adapters.raft_requests import RaftRequests
+from kquorum.raft.adapters.transport import KafkaTransport, endpoints_of
+from kquorum.raft.messages import NO_LEADER
+from kquorum.raft.ports import StateMachine
+from kquorum.raft.ready import RoleChanged, VotersChanged
+from kquorum.raft.replica import FIRST_BOOTSTRAP_ID
+from kquorum.raft.roles import Follower, Leader
+from kquorum.raft.voters import ZERO_DIRECTORY
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload

@@ -3,16 +3,16 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
-from metadata.grpc.quorum.service import TransferRefused
-from metadata.grpc.source import LogUnreadable, NotTheLeader
-from metadata.state_hash.comparison import StateComparison
-from node.quorum_member import QuorumMember
-from raft.adapters.election_log import read_role_events
-from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
-from raft.errors import NotLeaderError
-from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from wire.log_batch import LogBatch, parse_batches
-from wire.record_batch import read_batch_header
+from kquorum.metadata.grpc.quorum.service import TransferRefused
+from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader
+from kquorum.metadata.state_hash.comparison import StateComparison
+from kquorum.node.quorum_member import QuorumMember
+from kquorum.raft.adapters.election_log import read_role_events
+from kquorum.raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from kquorum.wire.log_batch import LogBatch, parse_batches
+from kquorum.wire.record_batch import read_batch_header
 
 
 class NodeQuorumSource:

@@ -3,22 +3,22 @@
 import logging
 from collections.abc import Callable
 
-from node.config.model import NodeConfig
-from node.folders import NodeFolders
-from node.full_disk import space_teller
-from node.log_repair import LogRepair, look_at_folder
-from node.snapshot_loading import SnapshotLoading
-from raft.adapters.driver_snapshots import Snapshots
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import SnapshotStore
-from raft.adapters.space_watch import FILE_NAME as SPARE_FILE
-from raft.adapters.space_watch import SPARE_BYTES, SpaceWatch, SparingStateStore
-from raft.ready import VotersChanged
-from raft.voters import ReplicaKey, VoterSet
-from storage.reserved_space import ReservedSpace
-from storage.retired_files import RetiredFiles
-from storage.segment import SegmentLimits
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.folders import NodeFolders
+from kquorum.node.full_disk import space_teller
+from kquorum.node.log_repair import LogRepair, look_at_folder
+from kquorum.node.snapshot_loading import SnapshotLoading
+from kquorum.raft.adapters.driver_snapshots import Snapshots
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.snapshot_files import SnapshotStore
+from kquorum.raft.adapters.space_watch import FILE_NAME as SPARE_FILE
+from kquorum.raft.adapters.space_watch import SPARE_BYTES, SpaceWatch, SparingStateStore
+from kquorum.raft.ready import VotersChanged
+from kquorum.raft.voters import ReplicaKey, VoterSet
+from kquorum.storage.reserved_space import ReservedSpace
+from kquorum.storage.retired_files import RetiredFiles
+from kquorum.storage.segment import SegmentLimits
 
 log = logging.getLogger("node.replica_files")
 

@@ -1,16 +1,16 @@
 """From a node's config to the settings of its replica and of its snapshots."""
 
-from metadata.adapters.snapshot_manager import SnapshotSettings
-from node.config.model import NodeConfig
-from node.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
-from node.folders import NodeFolders
-from node.log_repair import LogRepair
-from node.replica_files import ReplicaFiles
-from raft.config import QuorumConfig
-from raft.node import RaftNode
-from raft.ports import RandomSource
-from raft.voters import ReplicaKey, Voter, VoterSet
-from wire.record_batch import CompressionCodec
+from kquorum.metadata.adapters.snapshot_manager import SnapshotSettings
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
+from kquorum.node.folders import NodeFolders
+from kquorum.node.log_repair import LogRepair
+from kquorum.node.replica_files import ReplicaFiles
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ports import RandomSource
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.wire.record_batch import CompressionCodec
 
 OBSERVER_FLUSH_INTERVAL_MS = 1_000
 

@@ -5,15 +5,15 @@ They are started by `node.cluster_node` and must not import it: hence the protoc
 
 from typing import Protocol
 
-from metadata.image.image import MetadataImage
-from network.server import KafkaServer
-from node.broker import BrokerRole
-from node.commit_watch import CommitWatch
-from node.config.model import NodeConfig
-from node.controller import ControllerRole
-from node.observability.latency import LatencyMeter
-from node.quorum_member import QuorumMember
-from raft.adapters.clock import MonotonicWallClock
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.server import KafkaServer
+from kquorum.node.broker import BrokerRole
+from kquorum.node.commit_watch import CommitWatch
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.controller import ControllerRole
+from kquorum.node.observability.latency import LatencyMeter
+from kquorum.node.quorum_member import QuorumMember
+from kquorum.raft.adapters.clock import MonotonicWallClock
 
 
 class RunningNode(Protocol):

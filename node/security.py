@@ -3,17 +3,17 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 
-from metadata.adapters.sasl_credentials import ImageCredentials
-from metadata.image.image import MetadataImage
-from network.security.client_security import ClientSecurity, client_security, login_entry
-from network.security.distinguished_names import MappingRule, parse_mapping_rules, principal_of_certificate
-from network.security.errors import SecurityConfigError
-from network.security.listener_security import ListenerSecurity
-from network.security.names import MECHANISMS, PLAIN, PROTOCOLS, SCRAM_HASHES, WITH_SASL, WITH_TLS
-from network.security.reloading import TlsMaterial, reloading_context
-from network.security.sasl_server import SaslServerSession, SaslSettings
-from network.security.scram_server import ScramLookup
-from network.security.tls import (
+from kquorum.metadata.adapters.sasl_credentials import ImageCredentials
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.security.client_security import ClientSecurity, client_security, login_entry
+from kquorum.network.security.distinguished_names import MappingRule, parse_mapping_rules, principal_of_certificate
+from kquorum.network.security.errors import SecurityConfigError
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.names import MECHANISMS, PLAIN, PROTOCOLS, SCRAM_HASHES, WITH_SASL, WITH_TLS
+from kquorum.network.security.reloading import TlsMaterial, reloading_context
+from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
+from kquorum.network.security.scram_server import ScramLookup
+from kquorum.network.security.tls import (
     NO_KEY_STORE,
     PROTOCOLS_KEY,
     TlsFiles,
@@ -21,10 +21,10 @@ from network.security.tls import (
     read_tls_files,
     server_context,
 )
-from node.config.errors import ConfigError, Place, Problem
-from node.config.exposure import exposure_problems
-from node.config.model import ClusterConfig, NodeConfig
-from node.config.security_keys import (
+from kquorum.node.config.errors import ConfigError, Place, Problem
+from kquorum.node.config.exposure import exposure_problems
+from kquorum.node.config.model import ClusterConfig, NodeConfig
+from kquorum.node.config.security_keys import (
     CONTROLLER_MECHANISM,
     GRPC,
     JAAS,
@@ -151,7 +151,7 @@ def _told(config: NodeConfig, name: str, error: SecurityConfigError) -> str:
 
 def _places(cluster: ClusterConfig, config: NodeConfig) -> Callable[[str, str | None], Place]:
     """Where a key is written: that of the listener before that of all."""
-    from node.config.load import read_raw
+    from kquorum.node.config.load import read_raw
 
     nodes = [
         node

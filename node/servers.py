@@ -3,25 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from metadata.image.image import MetadataImage
-from network.api_versions import ServerFeatures
-from network.requests import Admission, admit_all
-from network.security.names import PROTOCOLS
-from network.security.reloading import TlsMaterial
-from network.security.tls import TlsFiles
-from network.server import Handler, KafkaServer
-from node.config.addresses import Listener
-from node.config.model import NodeConfig
-from node.endpoints import reachable_host
-from node.inspect_source import NodeInspectSource
-from node.network_limits import grpc_limits, is_protected, server_limits, shared_limits
-from node.quorum_source import NodeQuorumSource
-from node.security import image_lookup, listener_security
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.api_versions import ServerFeatures
+from kquorum.network.requests import Admission, admit_all
+from kquorum.network.security.names import PROTOCOLS
+from kquorum.network.security.reloading import TlsMaterial
+from kquorum.network.security.tls import TlsFiles
+from kquorum.network.server import Handler, KafkaServer
+from kquorum.node.config.addresses import Listener
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import reachable_host
+from kquorum.node.inspect_source import NodeInspectSource
+from kquorum.node.network_limits import grpc_limits, is_protected, server_limits, shared_limits
+from kquorum.node.quorum_source import NodeQuorumSource
+from kquorum.node.security import image_lookup, listener_security
+from kquorum.wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from metadata.grpc.broker.service import BrokerCalls
-    from metadata.grpc.quorum.service import MembersSource
+    from kquorum.metadata.grpc.broker.service import BrokerCalls
+    from kquorum.metadata.grpc.quorum.service import MembersSource
 
 
 class StoppableServer(Protocol):
@@ -72,7 +72,7 @@ async def start_grpc(
     address = config.kquorum_grpc_listener
     if address is None:
         return None
-    from metadata.grpc.server import start_inspect_server
+    from kquorum.metadata.grpc.server import start_inspect_server
 
     calls = broker_calls()
     return await start_inspect_server(

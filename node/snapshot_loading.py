@@ -5,13 +5,13 @@ import logging
 import time
 from pathlib import Path
 
-from metadata.image.errors import ReplayError
-from metadata.snapshot import LoadedSnapshot, load_snapshot
-from node.errors import SnapshotUnusable
-from raft.adapters.snapshot_files import snapshot_path
-from storage.mapped_file import map_file
-from wire.errors import DecodeError
-from wire.log_batch import OffsetAndEpoch
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.snapshot import LoadedSnapshot, load_snapshot
+from kquorum.node.errors import SnapshotUnusable
+from kquorum.raft.adapters.snapshot_files import snapshot_path
+from kquorum.storage.mapped_file import map_file
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 log = logging.getLogger("kquorum")
 

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable
 
-from metadata.state_hash.comparison import Mismatch, StateComparison, annotation_of, reports_message
-from metadata.state_hash.image_hash import state_hash_text
-from raft.voters import ZERO_DIRECTORY, ReplicaKey
-from wire.uuids import uuid_to_text
+from kquorum.metadata.state_hash.comparison import Mismatch, StateComparison, annotation_of, reports_message
+from kquorum.metadata.state_hash.image_hash import state_hash_text
+from kquorum.raft.voters import ZERO_DIRECTORY, ReplicaKey
+from kquorum.wire.uuids import uuid_to_text
 
 log = logging.getLogger("node.state_watch")
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
-from network.security.reloading import TlsMaterial
+from kquorum.network.security.reloading import TlsMaterial
 
 log = logging.getLogger("node.tls")
 

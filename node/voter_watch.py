@@ -9,13 +9,13 @@ import logging
 from typing import Final
 from uuid import UUID
 
-from node.logs import log as notable_log
-from raft.errors import NotLeaderError
-from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from raft.ports import RaftClient
-from raft.ready import VotersChanged
-from raft.voters import NO_VOTERS, ZERO_DIRECTORY, ReplicaKey, VoterSet
-from wire.uuids import uuid_to_text
+from kquorum.node.logs import log as notable_log
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from kquorum.raft.ports import RaftClient
+from kquorum.raft.ready import VotersChanged
+from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, ReplicaKey, VoterSet
+from kquorum.wire.uuids import uuid_to_text
 
 # So long after a live voter's removal, another of its id is told to have taken its place.
 REMEMBERED_MS: Final = 600_000

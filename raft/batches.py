@@ -4,16 +4,16 @@ batches.
 
 from collections.abc import Iterable, Sequence
 
-from raft.errors import RecordBatchTooLargeError
-from wire.compression import CompressionCodec
-from wire.control_records import (
+from kquorum.raft.errors import RecordBatchTooLargeError
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.control_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeVoter,
     VotersRecord,
     encode_control_record,
 )
-from wire.log_batch import LogBatch, build_batch
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 # Kafka's upper bound for what a record adds to its value, and the batch header (rule F1).
 RECORD_OVERHEAD_BYTES = 21

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, VersionRange
+from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, VersionRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from raft.config import QuorumConfig
+from kquorum.raft.config import QuorumConfig
 
 
 @dataclass(slots=True)

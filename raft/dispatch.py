@@ -4,13 +4,13 @@ from typing import assert_never
 
 from kio.schema.errors import ErrorCode
 
-from raft import elections, membership
-from raft.follower import fetching
-from raft.follower.snapshot_fetching import handle_snapshot_response
-from raft.inputs import FailureReason
-from raft.leader import fetch_handler, leadership_transfer, turn
-from raft.leader.fetch_handler import describe_quorum
-from raft.messages import (
+from kquorum.raft import elections, membership
+from kquorum.raft.follower import fetching
+from kquorum.raft.follower.snapshot_fetching import handle_snapshot_response
+from kquorum.raft.inputs import FailureReason
+from kquorum.raft.leader import fetch_handler, leadership_transfer, turn
+from kquorum.raft.leader.fetch_handler import describe_quorum
+from kquorum.raft.messages import (
     MAX_EPOCH,
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -36,9 +36,9 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.recovery import hear_leader_confirmation
-from raft.replica import Replica
-from raft.roles import Prospective
+from kquorum.raft.recovery import hear_leader_confirmation
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Prospective
 
 
 def handle_request(replica: Replica, now_ms: int, request_id: int, request: Request) -> None:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.messages import (
+from kquorum.raft.messages import (
     MAX_EPOCH,
     NO_LEADER,
     BeginQuorumEpochRequest,
@@ -14,11 +14,11 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.ready import LeaderAndEpoch
-from raft.recovery import cannot_judge
-from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from raft.voters import Endpoint, ReplicaKey
+from kquorum.raft.ready import LeaderAndEpoch
+from kquorum.raft.recovery import cannot_judge
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kquorum.raft.voters import Endpoint, ReplicaKey
 
 
 def is_foreign_cluster(replica: Replica, cluster_id: str | None) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from raft import roles
-from wire.control_records import LeaderChangeMessage, decode_control_record_lenient
-from wire.log_batch import LogBatch
-from wire.record_batch import read_batch_header
+from kquorum.raft import roles
+from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record_lenient
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.record_batch import read_batch_header
 
 
 class Cause(StrEnum):

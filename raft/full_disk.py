@@ -7,11 +7,11 @@ meanwhile (the adapters keep space for them), so it votes, and never twice. A cl
 no leader, and stays readable as it is.
 """
 
-from raft.elections import stop_standing
-from raft.leader.leadership_transfer import begin_flight, end_flight
-from raft.membership import abandon_add
-from raft.replica import Replica
-from raft.roles import NO_SPACE, Candidate, Follower, Leader, Prospective, Unattached
+from kquorum.raft.elections import stop_standing
+from kquorum.raft.leader.leadership_transfer import begin_flight, end_flight
+from kquorum.raft.membership import abandon_add
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import NO_SPACE, Candidate, Follower, Leader, Prospective, Unattached
 
 
 def handle_writes_paused(replica: Replica, now_ms: int, *, is_paused: bool) -> None:

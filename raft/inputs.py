@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from raft.messages import Request, Response
-from raft.voters import QuorumRecord
-from wire.log_batch import OffsetAndEpoch
+from kquorum.raft.messages import Request, Response
+from kquorum.raft.voters import QuorumRecord
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 class FailureReason(Enum):

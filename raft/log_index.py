@@ -6,8 +6,8 @@ below it compare a follower's position with a leader's log.
 
 from bisect import bisect_right
 
-from raft.ports import LogSummary
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft.ports import LogSummary
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class LogIndex:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from raft.batches import quorum_batch
-from raft.elections import is_foreign_cluster
-from raft.messages import (
+from kquorum.raft.batches import quorum_batch
+from kquorum.raft.elections import is_foreign_cluster
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -21,11 +21,11 @@ from raft.messages import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from raft.ready import LeaderAndEpoch
-from raft.replica import Replica
-from raft.roles import Follower, Leader, PendingAdd, PendingCommit, ReplicaProgress
-from raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, ReplicaKey, Voter, VoterSet, voters_record
-from wire.control_records import KRaftVersionRecord, VotersRecord
+from kquorum.raft.ready import LeaderAndEpoch
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Follower, Leader, PendingAdd, PendingCommit, ReplicaProgress
+from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, ReplicaKey, Voter, VoterSet, voters_record
+from kquorum.wire.control_records import KRaftVersionRecord, VotersRecord
 
 # What may stand against a change of the voters, in Kafka's order (rule R11.2)
 

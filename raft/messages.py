@@ -10,8 +10,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, Endpoint, ReplicaKey, VersionRange
-from wire.log_batch import OffsetAndEpoch
+from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, Endpoint, ReplicaKey, VersionRange
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 NO_LEADER = -1
 UNKNOWN_OFFSET = -1

@@ -11,16 +11,16 @@ waiting follower. Nothing here reads a clock or has a random source of its own.
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from raft import dispatch, elections, membership
-from raft.batches import Accumulator
-from raft.config import QuorumConfig
-from raft.elections import gives_way, votes_wanted
-from raft.errors import NotLeaderError
-from raft.follower import fetching
-from raft.follower.fetching import next_fetch_at_ms
-from raft.follower.snapshot_fetching import handle_snapshot_event
-from raft.full_disk import handle_writes_paused
-from raft.inputs import (
+from kquorum.raft import dispatch, elections, membership
+from kquorum.raft.batches import Accumulator
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.elections import gives_way, votes_wanted
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.follower import fetching
+from kquorum.raft.follower.fetching import next_fetch_at_ms
+from kquorum.raft.follower.snapshot_fetching import handle_snapshot_event
+from kquorum.raft.full_disk import handle_writes_paused
+from kquorum.raft.inputs import (
     Input,
     LogFlushed,
     LogStartAdvanced,
@@ -38,19 +38,19 @@ from raft.inputs import (
     TimeAdvanced,
     WritesPaused,
 )
-from raft.leader import turn
-from raft.leader.fetch_handler import answer_displaced_fetches
-from raft.leader.leadership_transfer import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
-from raft.leader.majority import handle_read, is_asked_for
-from raft.log_index import LogIndex
-from raft.messages import (
+from kquorum.raft.leader import turn
+from kquorum.raft.leader.fetch_handler import answer_displaced_fetches
+from kquorum.raft.leader.leadership_transfer import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
+from kquorum.raft.leader.majority import handle_read, is_asked_for
+from kquorum.raft.log_index import LogIndex
+from kquorum.raft.messages import (
     NO_LEADER,
 )
-from raft.ports import LogSummary, QuorumAt, RandomSource
-from raft.ready import LeaderAndEpoch, Outbox, QuorumState, Ready, VotersChanged
-from raft.recovery import enter_first_role, leader_confirmations_wanted, maybe_become_whole
-from raft.replica import Replica
-from raft.roles import (
+from kquorum.raft.ports import LogSummary, QuorumAt, RandomSource
+from kquorum.raft.ready import LeaderAndEpoch, Outbox, QuorumState, Ready, VotersChanged
+from kquorum.raft.recovery import enter_first_role, leader_confirmations_wanted, maybe_become_whole
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import (
     Candidate,
     Follower,
     Leader,
@@ -61,8 +61,8 @@ from raft.roles import (
     deadline_of,
     name_of,
 )
-from raft.voters import Endpoint, VoterHistory, VoterSet
-from wire.compression import CompressionCodec
+from kquorum.raft.voters import Endpoint, VoterHistory, VoterSet
+from kquorum.wire.compression import CompressionCodec
 
 # A turn may pass through this many roles (a sole voter: unattached, prospective, candidate, leader) and no more.
 MAX_ROLES_PER_TURN = 6

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from raft.messages import Request, Response, TransferLeadershipResponse
-from raft.ready import QuorumState
-from raft.voters import Endpoint, QuorumRecord, VoterSet
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft.messages import Request, Response, TransferLeadershipResponse
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import Endpoint, QuorumRecord, VoterSet
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class RandomSource(Protocol):

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from raft.messages import Request, Response
-from raft.voters import Endpoint, ReplicaKey, VoterSet
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft.messages import Request, Response
+from kquorum.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,11 +69,11 @@ lost may be cut rather than come back: of what was never committed, the leader m
 
 from dataclasses import replace
 
-from raft.messages import UNKNOWN_OFFSET, FetchRequest, FetchResponse, LeaderNaming
-from raft.ready import QuorumState, RoleChanged
-from raft.replica import Replica
-from raft.roles import RESTARTED_LEADER, STARTED, Follower, Resigned, Unattached, name_of
-from raft.voters import ReplicaKey
+from kquorum.raft.messages import UNKNOWN_OFFSET, FetchRequest, FetchResponse, LeaderNaming
+from kquorum.raft.ready import QuorumState, RoleChanged
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import RESTARTED_LEADER, STARTED, Follower, Resigned, Unattached, name_of
+from kquorum.raft.voters import ReplicaKey
 
 # The first role
 

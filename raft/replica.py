@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from raft.batches import Accumulator, leader_change_batch
-from raft.config import QuorumConfig
-from raft.connections import Connections
-from raft.log_index import LogIndex
-from raft.messages import (
+from kquorum.raft.batches import Accumulator, leader_change_batch
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.connections import Connections
+from kquorum.raft.log_index import LogIndex
+from kquorum.raft.messages import (
     MAX_EPOCH,
     NO_LEADER,
     UNKNOWN_OFFSET,
@@ -22,8 +22,8 @@ from raft.messages import (
     Response,
     TransferLeadershipResponse,
 )
-from raft.ports import RandomSource
-from raft.ready import (
+from kquorum.raft.ports import RandomSource
+from kquorum.raft.ready import (
     LeaderAndEpoch,
     OutboundRequest,
     OutboundResponse,
@@ -32,7 +32,7 @@ from raft.ready import (
     ReadRefused,
     RoleChanged,
 )
-from raft.roles import (
+from kquorum.raft.roles import (
     Candidate,
     Download,
     Follower,
@@ -45,9 +45,9 @@ from raft.roles import (
     check_transition,
     name_of,
 )
-from raft.voters import BEFORE_THE_LOG, Endpoint, ReplicaKey, Voter, VoterHistory, VoterSet, voters_record
-from wire.control_records import KRaftVersionRecord, VotersRecord
-from wire.log_batch import LogBatch
+from kquorum.raft.voters import BEFORE_THE_LOG, Endpoint, ReplicaKey, Voter, VoterHistory, VoterSet, voters_record
+from kquorum.wire.control_records import KRaftVersionRecord, VotersRecord
+from kquorum.wire.log_batch import LogBatch
 
 # Bootstrap servers are no replicas yet: they are addressed as -2, -3, ... in the order of the configuration.
 FIRST_BOOTSTRAP_ID = -2

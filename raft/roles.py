@@ -10,10 +10,10 @@ change that is not in `TRANSITIONS` raises: it is a bug of this program, and goi
 from dataclasses import dataclass, field
 from typing import Final, Literal, assert_never
 
-from raft.leader.delayed_fetches import DelayedFetches
-from raft.messages import AddRaftVoterRequest
-from raft.voters import ReplicaKey, Voter, VoterSet
-from wire.log_batch import OffsetAndEpoch
+from kquorum.raft.leader.delayed_fetches import DelayedFetches
+from kquorum.raft.messages import AddRaftVoterRequest
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 # Why an election began.
 FETCH_TIMEOUT: Final = "fetch timeout"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from wire.control_records import (
+from kquorum.wire.control_records import (
     ControlRecordType,
     KRaftVersionFeature,
     KRaftVersionRecord,
@@ -17,9 +17,9 @@ from wire.control_records import (
     VotersRecord,
     decode_control_record_lenient,
 )
-from wire.control_records import Voter as VoterEntry
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch
+from kquorum.wire.control_records import Voter as VoterEntry
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch
 
 ZERO_DIRECTORY = UUID(int=0)
 

@@ -5,13 +5,13 @@ The format tool puts the file into every data folder; it has a snapshot's shape,
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID
-from snapshots.reader import SnapshotReader
-from snapshots.writer import SnapshotWriter
-from wire.errors import DecodeError
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.record_frame import decode_record, encode_record
-from wire.schema import MetadataRecord
+from kquorum.snapshots.naming import BOOTSTRAP_SNAPSHOT_ID
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.record_frame import decode_record, encode_record
+from kquorum.wire.schema import MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 MINIMUM_METADATA_VERSION = 4  # 3.3-IV0, the first with a record for itself

@@ -6,9 +6,9 @@ The reader that a node uses gives up at the first fault; this one goes on, to sa
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from wire.batch_rules import header_fault, record_fault
-from wire.batch_walk import walk_batches
-from wire.control_records import (
+from kquorum.wire.batch_rules import header_fault, record_fault
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -16,9 +16,9 @@ from wire.control_records import (
     VotersRecord,
     decode_control_record,
 )
-from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch
-from wire.record_batch import HEADER_BYTES, Record, read_records
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import Damage, ScannedBatch
+from kquorum.wire.record_batch import HEADER_BYTES, Record, read_records
 
 
 @dataclass(frozen=True, slots=True)

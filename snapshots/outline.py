@@ -6,8 +6,8 @@ Checksums are checked, but only control records are taken apart: this costs a fr
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wire.batch_walk import walk_batches
-from wire.control_records import (
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -15,9 +15,9 @@ from wire.control_records import (
     VotersRecord,
     decode_control_record,
 )
-from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch
-from wire.record_batch import read_records
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import Damage, ScannedBatch
+from kquorum.wire.record_batch import read_records
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from wire.control_records import (
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -10,9 +10,9 @@ from wire.control_records import (
     VotersRecord,
     decode_control_record,
 )
-from wire.errors import DecodeError
-from wire.primitives import Buffer
-from wire.record_batch import Record, check_batch, read_records, read_values
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.primitives import Buffer
+from kquorum.wire.record_batch import Record, check_batch, read_records, read_values
 
 
 class SnapshotReader:

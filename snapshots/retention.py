@@ -7,7 +7,7 @@ is it too much by size, then, is it too old? It goes when the log can begin at i
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from snapshots.naming import SnapshotId
+from kquorum.snapshots.naming import SnapshotId
 
 NO_LIMIT = -1
 

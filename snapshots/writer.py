@@ -5,8 +5,8 @@ Offsets count the records of the file from 0, and every batch carries the epoch 
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from snapshots.naming import SnapshotId
-from wire.control_records import (
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -14,7 +14,7 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
-from wire.record_batch import CompressionCodec, write_batch
+from kquorum.wire.record_batch import CompressionCodec, write_batch
 
 # Kafka's batches have up to 8 MiB. But a snapshot is written beside a node at work, and of smaller batches each costs a
 # few milliseconds only; larger ones gain nothing, as lz4 compresses in blocks of 64 KiB anyway.

@@ -19,7 +19,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import (
+from kquorum.spark_replay.audit_folder import (
     AuditedSource,
     AuditManifest,
     hadoop_path,
@@ -29,35 +29,35 @@ from spark_replay.audit_folder import (
     shown_files,
     write_manifest,
 )
-from spark_replay.bases import StateBase, state_bases
-from spark_replay.schemas import TABLES
-from spark_replay.session import plans_for
-from spark_replay.several_sources import find_log_files_of
-from spark_replay.sources import LogFile
-from spark_replay.split_facts import LogBounds, SplitFacts, extents, gaps_between
-from spark_replay.splits import DEFAULT_SPLIT_BYTES
-from spark_replay.staging import STAGED, TOLD
-from spark_replay.table_files import Destination, write_empty, write_tables
-from spark_replay.tables.acls_history import acls_history
-from spark_replay.tables.audit_notes import audit_notes
-from spark_replay.tables.brokers import brokers
-from spark_replay.tables.brokers_history import broker_events, brokers_history
-from spark_replay.tables.configs_history import configs_history
-from spark_replay.tables.features_history import features_history
-from spark_replay.tables.isr_changes import isr_changes
-from spark_replay.tables.leader_changes import leader_changes
-from spark_replay.tables.partition_columns import CHANGES, CLEARED
-from spark_replay.tables.partition_events import partition_events
-from spark_replay.tables.partition_history import (
+from kquorum.spark_replay.bases import StateBase, state_bases
+from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.session import plans_for
+from kquorum.spark_replay.several_sources import find_log_files_of
+from kquorum.spark_replay.sources import LogFile
+from kquorum.spark_replay.split_facts import LogBounds, SplitFacts, extents, gaps_between
+from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.staging import STAGED, TOLD
+from kquorum.spark_replay.table_files import Destination, write_empty, write_tables
+from kquorum.spark_replay.tables.acls_history import acls_history
+from kquorum.spark_replay.tables.audit_notes import audit_notes
+from kquorum.spark_replay.tables.brokers import brokers
+from kquorum.spark_replay.tables.brokers_history import broker_events, brokers_history
+from kquorum.spark_replay.tables.configs_history import configs_history
+from kquorum.spark_replay.tables.features_history import features_history
+from kquorum.spark_replay.tables.isr_changes import isr_changes
+from kquorum.spark_replay.tables.leader_changes import leader_changes
+from kquorum.spark_replay.tables.partition_columns import CHANGES, CLEARED
+from kquorum.spark_replay.tables.partition_events import partition_events
+from kquorum.spark_replay.tables.partition_history import (
     SMALL_EVENTS,
     PartitionFolders,
     write_partition_history,
 )
-from spark_replay.tables.quorum_epochs import quorum_epochs
-from spark_replay.tables.state import counted_records, uncommitted_transactions, without_uncommitted
-from spark_replay.tables.topics import topics
-from spark_replay.tables.topics_history import topics_history
-from spark_replay.tables.voters_history import voters_history
+from kquorum.spark_replay.tables.quorum_epochs import quorum_epochs
+from kquorum.spark_replay.tables.state import counted_records, uncommitted_transactions, without_uncommitted
+from kquorum.spark_replay.tables.topics import topics
+from kquorum.spark_replay.tables.topics_history import topics_history
+from kquorum.spark_replay.tables.voters_history import voters_history
 
 Progress = Callable[[str], None]
 

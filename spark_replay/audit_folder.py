@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_replay.bases import StateBase
-from spark_replay.json_values import check_values
-from spark_replay.members import Member, member_of
-from spark_replay.schemas import TABLES
-from spark_replay.sources import AUDIT_MANIFEST, LogFile
+from kquorum.spark_replay.bases import StateBase
+from kquorum.spark_replay.json_values import check_values
+from kquorum.spark_replay.members import Member, member_of
+from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.sources import AUDIT_MANIFEST, LogFile
 
 MANIFEST: Final = AUDIT_MANIFEST
 FORMAT: Final = 1

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from spark_replay.files import map_file
-from spark_replay.sources import FileKind, LogFile
-from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record_lenient
-from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch, scan_batches
-from wire.record_batch import read_records
+from kquorum.spark_replay.files import map_file
+from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record_lenient
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.wire.record_batch import read_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from pyspark.sql.types import ArrayType, StructType
 
-from spark_replay.schema_columns import (
+from kquorum.spark_replay.schema_columns import (
     BATCH_BASE_OFFSET,
     BOOLEAN,
     INT,

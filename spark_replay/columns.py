@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_replay.rows import DamageRow
-from wire.batch_runs import CODEC_MASK, CONTROL, HEADER, BatchRun
-from wire.compression import CompressionCodec
-from wire.log_scan import ScannedBatch
-from wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.wire.batch_runs import CODEC_MASK, CONTROL, HEADER, BatchRun
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_scan import ScannedBatch
+from kquorum.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES
 
 _CODECS: Final = tuple(
     CompressionCodec(number).name.lower() if number <= CompressionCodec.ZSTD else "unknown"

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from spark_replay.entities import NOTHING, entity_of
-from spark_replay.rows import UNKNOWN_TYPE, BatchRow, DamageRow, RecordRow
-from spark_replay.sources import FileKind, LogFile
-from wire.control_records import SnapshotHeaderRecord, decode_control_record_lenient
-from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch, scan_batches
-from wire.metadata_records.registry import BY_API_KEY
-from wire.record_batch import BatchHeader, Record, read_records
-from wire.record_frame import decode_record_lenient
-from wire.record_json import may_hold_secrets, record_to_json, type_name
+from kquorum.spark_replay.entities import NOTHING, entity_of
+from kquorum.spark_replay.rows import UNKNOWN_TYPE, BatchRow, DamageRow, RecordRow
+from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.wire.control_records import SnapshotHeaderRecord, decode_control_record_lenient
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.registry import BY_API_KEY
+from kquorum.wire.record_batch import BatchHeader, Record, read_records
+from kquorum.wire.record_frame import decode_record_lenient
+from kquorum.wire.record_json import may_hold_secrets, record_to_json, type_name
 
 Buffer = bytes | memoryview
 SHORT_VALUE_BYTES = 8

@@ -17,8 +17,8 @@ from typing import Final
 import pyspark
 from pyspark.sql import SparkSession
 
-from spark_replay.audit_folder import read_manifest, remove_manifest, write_manifest
-from spark_replay.schemas import TABLES
+from kquorum.spark_replay.audit_folder import read_manifest, remove_manifest, write_manifest
+from kquorum.spark_replay.schemas import TABLES
 
 DELTA: Final = "delta"
 _EXTENSIONS: Final = {

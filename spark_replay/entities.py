@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from wire.uuids import uuid_to_text
+from kquorum.wire.uuids import uuid_to_text
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4

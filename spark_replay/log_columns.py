@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from spark_replay.columns import BatchColumns, Columns, damage_columns, record_batch
-from spark_replay.decode import Origin
-from spark_replay.record_columns import RecordColumns, damage_in_run, records_of
-from spark_replay.rows import DamageRow
-from wire.batch_runs import BatchRun
-from wire.log_scan import ScannedBatch
+from kquorum.spark_replay.columns import BatchColumns, Columns, damage_columns, record_batch
+from kquorum.spark_replay.decode import Origin
+from kquorum.spark_replay.record_columns import RecordColumns, damage_in_run, records_of
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.wire.batch_runs import BatchRun
+from kquorum.wire.log_scan import ScannedBatch
 
 ROWS_PER_ARROW_BATCH: Final = 8192
 # Rows of large records are handed over sooner: a row may be as large as a batch can be.

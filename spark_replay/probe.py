@@ -1,8 +1,8 @@
 """Tells a file that is no log at all from a log that is damaged: the first is the user's slip, the second a finding."""
 
-from spark_replay.sources import is_log_name
-from wire.errors import BufferUnderflow, CorruptBatch
-from wire.record_batch import HEADER_BYTES, MAGIC, read_batch_header
+from kquorum.spark_replay.sources import is_log_name
+from kquorum.wire.errors import BufferUnderflow, CorruptBatch
+from kquorum.wire.record_batch import HEADER_BYTES, MAGIC, read_batch_header
 
 _MAGIC_POSITION = 16
 

@@ -9,16 +9,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from spark_replay.columns import BatchColumns, Columns, Numbers, native, timestamps
-from spark_replay.decode import Origin, control_content, undecodable_row
-from spark_replay.record_rows import VALUE_COLUMNS, Kind, ValueReader, ValueRow, row_of_content
-from spark_replay.rows import DamageRow
-from spark_replay.sources import FileKind
-from wire.batch_runs import CONTROL, LOG_APPEND_TIME, BatchRun, batch_of_run, plain_values
-from wire.control_records import SnapshotHeaderRecord
-from wire.errors import DecodeError
-from wire.log_scan import ScannedBatch
-from wire.record_batch import Record, read_records
+from kquorum.spark_replay.columns import BatchColumns, Columns, Numbers, native, timestamps
+from kquorum.spark_replay.decode import Origin, control_content, undecodable_row
+from kquorum.spark_replay.record_rows import VALUE_COLUMNS, Kind, ValueReader, ValueRow, row_of_content
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.spark_replay.sources import FileKind
+from kquorum.wire.batch_runs import CONTROL, LOG_APPEND_TIME, BatchRun, batch_of_run, plain_values
+from kquorum.wire.control_records import SnapshotHeaderRecord
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import ScannedBatch
+from kquorum.wire.record_batch import Record, read_records
 
 _LARGEST: Final = 2**63 - 1
 

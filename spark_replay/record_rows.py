@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from spark_replay.decode import SHORT_VALUE_BYTES, Content, content_of_value, raw_and_problem
-from spark_replay.entities import ENTITY_EXPRESSIONS, ENTITY_NAMES, NOTHING, entity_of
-from wire.errors import DecodeError
-from wire.metadata_records.registry import BY_API_KEY
-from wire.record_frame import FRAME_VERSION, SHORT_FRAME_BYTES
-from wire.record_json import record_to_json
-from wire.record_text import Otherwise, row_function
+from kquorum.spark_replay.decode import SHORT_VALUE_BYTES, Content, content_of_value, raw_and_problem
+from kquorum.spark_replay.entities import ENTITY_EXPRESSIONS, ENTITY_NAMES, NOTHING, entity_of
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.metadata_records.registry import BY_API_KEY
+from kquorum.wire.record_frame import FRAME_VERSION, SHORT_FRAME_BYTES
+from kquorum.wire.record_json import record_to_json
+from kquorum.wire.record_text import Otherwise, row_function
 
 # `json.dumps` with options makes an encoder for each call.
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode

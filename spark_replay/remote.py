@@ -12,11 +12,11 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
-from spark_replay.archive.manifest import MANIFEST
-from spark_replay.members import META_PROPERTIES, QUORUM_STATE
-from spark_replay.several_sources import is_remote
-from spark_replay.sources import SEARCH_DEPTH, NoLogFound, holds_log, is_log_name
+from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
+from kquorum.spark_replay.archive.manifest import MANIFEST
+from kquorum.spark_replay.members import META_PROPERTIES, QUORUM_STATE
+from kquorum.spark_replay.several_sources import is_remote
+from kquorum.spark_replay.sources import SEARCH_DEPTH, NoLogFound, holds_log, is_log_name
 
 _BESIDE_LOGS: Final = frozenset({META_PROPERTIES, QUORUM_STATE, BOOTSTRAP_CHECKPOINT_NAME, MANIFEST})
 

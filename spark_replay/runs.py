@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from spark_replay.decode import Origin, scan
-from spark_replay.rows import DamageRow
-from wire.batch_runs import BatchRun, read_run
-from wire.log_scan import ScannedBatch
+from kquorum.spark_replay.decode import Origin, scan
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.wire.batch_runs import BatchRun, read_run
+from kquorum.wire.log_scan import ScannedBatch
 
 _WORTH_A_RUN = 1000
 

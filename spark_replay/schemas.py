@@ -4,7 +4,7 @@ Offsets are log offsets and inclusive unless a column says exclusive; `*_ms` are
 in Kafka's text form. Every table begins with `source`, the log it came from. `docs/audit-tables.md` is made from here.
 """
 
-from spark_replay.cluster_schemas import (
+from kquorum.spark_replay.cluster_schemas import (
     BROKERS,
     BROKERS_HISTORY,
     ENDPOINTS,
@@ -13,9 +13,9 @@ from spark_replay.cluster_schemas import (
     VOTERS,
     VOTERS_HISTORY,
 )
-from spark_replay.scanned_schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
-from spark_replay.setting_schemas import ACLS_HISTORY, AUDIT_NOTES, CONFIGS_HISTORY, FEATURES_HISTORY
-from spark_replay.topic_schemas import (
+from kquorum.spark_replay.scanned_schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
+from kquorum.spark_replay.setting_schemas import ACLS_HISTORY, AUDIT_NOTES, CONFIGS_HISTORY, FEATURES_HISTORY
+from kquorum.spark_replay.topic_schemas import (
     ISR_CHANGES,
     LEADER_CHANGES,
     PARTITION_HISTORY,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_replay.java_process import start_java_as_group
-from spark_replay.source import KraftLogDataSource
+from kquorum.spark_replay.java_process import start_java_as_group
+from kquorum.spark_replay.source import KraftLogDataSource
 
 PROJECT = Path(__file__).resolve().parent.parent
 LOCAL_MASTER = "local[*]"

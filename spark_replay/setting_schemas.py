@@ -2,7 +2,7 @@
 
 from pyspark.sql.types import StructType
 
-from spark_replay.schema_columns import (
+from kquorum.spark_replay.schema_columns import (
     BOOLEAN,
     CONTROLLER_ID,
     EVENT_MS,

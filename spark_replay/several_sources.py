@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from spark_replay.sources import (
+from kquorum.spark_replay.sources import (
     LogFile,
     NoLogFound,
     distinct_names,

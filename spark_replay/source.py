@@ -21,12 +21,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
-from spark_replay.sources import LogFile, find_log_files
-from spark_replay.split_reading import LogSplit, read_split, splits_of
-from spark_replay.splits import DEFAULT_SPLIT_BYTES
-from spark_replay.stream.reader import KraftLogStreamReader
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
+from kquorum.spark_replay.sources import LogFile, find_log_files
+from kquorum.spark_replay.split_reading import LogSplit, read_split, splits_of
+from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.stream.reader import KraftLogStreamReader
 
 ROW_KINDS = {
     "records": frozenset({"record"}),

@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from spark_replay.files import is_regular, scan_resolved
-from wire.safe_text import safe_text
+from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
+from kquorum.spark_replay.files import is_regular, scan_resolved
+from kquorum.wire.safe_text import safe_text
 
 log = logging.getLogger(__name__)
 

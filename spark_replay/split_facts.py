@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_replay.rows import DamageRow
-from spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.spark_replay.sources import FileKind, LogFile
 
 GAP: Final = "gap"
 Numbers = NDArray[np.int64]

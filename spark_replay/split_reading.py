@@ -10,13 +10,13 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from spark_replay.decode import origin_of, snapshot_timestamp_ms
-from spark_replay.files import is_regular, map_file, read_listed
-from spark_replay.log_columns import LogColumns
-from spark_replay.runs import scan_runs
-from spark_replay.sources import FileKind, LogFile
-from spark_replay.splits import split_ranges
-from wire.batch_runs import BatchRun, one_by_one_if_compressed
+from kquorum.spark_replay.decode import origin_of, snapshot_timestamp_ms
+from kquorum.spark_replay.files import is_regular, map_file, read_listed
+from kquorum.spark_replay.log_columns import LogColumns
+from kquorum.spark_replay.runs import scan_runs
+from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.splits import split_ranges
+from kquorum.wire.batch_runs import BatchRun, one_by_one_if_compressed
 
 
 @dataclass

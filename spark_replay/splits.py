@@ -10,7 +10,7 @@ import itertools
 import struct
 from collections.abc import Iterable, Iterator
 
-from wire.batch_search import sound_header
+from kquorum.wire.batch_search import sound_header
 
 DEFAULT_SPLIT_BYTES = 8 * 1024 * 1024
 

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from pyspark.sql.types import LongType, StructField, StructType
 
-from spark_replay.arrow_types import arrow_schema, arrow_type
-from spark_replay.bases import StateBase
-from spark_replay.schemas import RECORDS
-from spark_replay.sources import FileKind, LogFile
-from spark_replay.split_facts import EpochSpan
-from spark_replay.tables.common import PARSED
-from spark_replay.tables.partition_payload import PARTITION_PAYLOAD, PARTITION_TYPES
+from kquorum.spark_replay.arrow_types import arrow_schema, arrow_type
+from kquorum.spark_replay.bases import StateBase
+from kquorum.spark_replay.schemas import RECORDS
+from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.split_facts import EpochSpan
+from kquorum.spark_replay.tables.common import PARSED
+from kquorum.spark_replay.tables.partition_payload import PARTITION_PAYLOAD, PARTITION_TYPES
 
 _NOT_NEEDED: Final = ("raw", "problem")
 _OF_PARTITIONS: Final = (

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit import AuditResult
-from spark_replay.audit_folder import read_table
+from kquorum.spark_replay.audit import AuditResult
+from kquorum.spark_replay.audit_folder import read_table
 
 DAMAGE_SHOWN = 20
 

@@ -18,16 +18,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.bases import StateBase
-from spark_replay.columns import damage_columns, record_batch
-from spark_replay.rows import DamageRow
-from spark_replay.schemas import BATCHES, DAMAGE, RECORDS
-from spark_replay.sources import LogFile
-from spark_replay.split_facts import FactsOfSplit, SplitFacts, gaps_between
-from spark_replay.split_reading import LogSplit, read_split, splits_of
-from spark_replay.splits import DEFAULT_SPLIT_BYTES
-from spark_replay.staging import STAGED, counted_from, epoch_rows, staged
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.bases import StateBase
+from kquorum.spark_replay.columns import damage_columns, record_batch
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.spark_replay.schemas import BATCHES, DAMAGE, RECORDS
+from kquorum.spark_replay.sources import LogFile
+from kquorum.spark_replay.split_facts import FactsOfSplit, SplitFacts, gaps_between
+from kquorum.spark_replay.split_reading import LogSplit, read_split, splits_of
+from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.staging import STAGED, counted_from, epoch_rows, staged
 
 SCHEMAS: Final[Mapping[str, StructType]] = {"record": RECORDS, "batch": BATCHES, "damage": DAMAGE}
 PARTITIONED: Final = ("record", "batch")

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 class BatchCache:

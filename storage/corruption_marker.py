@@ -11,9 +11,9 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from storage.durable_files import read_if_there, remove_file, replace_file, sync_folder
-from storage.errors import DamagedRange
-from storage.file_system import POSIX, FileSystem
+from kquorum.storage.durable_files import read_if_there, remove_file, replace_file, sync_folder
+from kquorum.storage.errors import DamagedRange
+from kquorum.storage.file_system import POSIX, FileSystem
 
 FILE_NAME = "damaged-range"
 

@@ -6,16 +6,16 @@ A crash at any moment leaves the damage to be found again: the recovery point mu
 import os
 from pathlib import Path
 
-from storage.durable_files import (
+from kquorum.storage.durable_files import (
     remove_file,
     rename_durably,
     sync_descriptor,
     sync_folder,
     write_all,
 )
-from storage.errors import storage_failure
-from storage.file_system import POSIX, FileSystem
-from storage.segment import Segment
+from kquorum.storage.errors import storage_failure
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.segment import Segment
 
 DAMAGED_SUFFIX = ".damaged"
 _CHUNK_BYTES = 1024 * 1024

@@ -4,8 +4,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from storage.errors import FsyncFailed, StorageFailed, storage_failure
-from storage.file_system import POSIX, FileSystem
+from kquorum.storage.errors import FsyncFailed, StorageFailed, storage_failure
+from kquorum.storage.file_system import POSIX, FileSystem
 
 
 def sync_folder(folder: Path, fs: FileSystem = POSIX) -> None:

@@ -7,7 +7,7 @@ import errno
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.ownership import permission_remedy
+from kquorum.storage.ownership import permission_remedy
 
 FORMAT_REMEDY = "run `kquorum format` for this node first"
 _NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Protocol
 
-from storage.spare_descriptors import SpareDescriptors
+from kquorum.storage.spare_descriptors import SpareDescriptors
 
 Content = mmap.mmap | bytes
 _PIECE_BYTES = 1024 * 1024

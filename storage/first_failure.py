@@ -2,7 +2,7 @@
 
 from types import TracebackType
 
-from storage.errors import LogCorrupted, StorageFailed, StorageFull
+from kquorum.storage.errors import LogCorrupted, StorageFailed, StorageFull
 
 
 class FirstFailure:

@@ -8,7 +8,7 @@ import os
 import stat
 from pathlib import Path
 
-from storage.errors import FolderExposed, StorageFailed
+from kquorum.storage.errors import FolderExposed, StorageFailed
 
 _FORBIDDEN = stat.S_IWGRP | stat.S_IRWXO
 PRIVATE_UMASK = 0o077

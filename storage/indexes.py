@@ -11,10 +11,10 @@ import struct
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 
-from storage.durable_files import write_all
-from storage.errors import is_no_space
-from storage.file_system import POSIX, FileSystem
-from storage.spare_descriptors import is_out_of_descriptors
+from kquorum.storage.durable_files import write_all
+from kquorum.storage.errors import is_no_space
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.spare_descriptors import is_out_of_descriptors
 
 INDEX_INTERVAL_BYTES = 4096
 WRITE_BYTES = 1024

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from storage.durable_files import replace_file
-from storage.file_system import POSIX, FileSystem
+from kquorum.storage.durable_files import replace_file
+from kquorum.storage.file_system import POSIX, FileSystem
 
 FILE_NAME = "leader-epoch-checkpoint"
 Epochs = tuple[tuple[int, int], ...]

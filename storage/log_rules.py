@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wire.log_scan import Damage, ScannedBatch, scan_batches
-from wire.primitives import Buffer
-from wire.record_batch import HEADER_BYTES, MAX_BATCH_RECORDS
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.wire.primitives import Buffer
+from kquorum.wire.record_batch import HEADER_BYTES, MAX_BATCH_RECORDS
 
 # The offsets of a segment: its indexes keep them in 31 bits, relative to the segment's base offset.
 OFFSET_SPAN_MAX = 2**31 - 1

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from storage.errors import StorageFailed
-from storage.file_system import POSIX, Content, FileSystem
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.file_system import POSIX, Content, FileSystem
 
 
 def map_file(path: Path, fs: FileSystem = POSIX) -> Content:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-from storage.durable_files import replace_file
-from storage.errors import FORMAT_REMEDY, MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
-from storage.file_system import POSIX, FileSystem
-from wire.uuids import uuid_from_text, uuid_to_text
+from kquorum.storage.durable_files import replace_file
+from kquorum.storage.errors import FORMAT_REMEDY, MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 
 FILE_NAME = "meta.properties"
 

@@ -3,9 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from storage.log_rules import CONTIGUOUS, LogRules
-from wire.errors import DecodeError
-from wire.record_batch import BatchHeader, check_batch
+from kquorum.storage.log_rules import CONTIGUOUS, LogRules
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import BatchHeader, check_batch
 
 
 def read_fault(

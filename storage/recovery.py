@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from storage.durable_files import list_names, remove_file
-from storage.errors import BatchUnreadable, DamagedRange, LogCorrupted
-from storage.file_system import POSIX, Content, FileSystem
-from storage.leader_epoch_checkpoint import Epochs
-from storage.log_rules import CONTIGUOUS, LogRules
-from storage.mapped_file import map_file
-from storage.segment import UNPUBLISHED_SUFFIX, Segment, base_offset_of
-from storage.torn_tail import (
+from kquorum.storage.durable_files import list_names, remove_file
+from kquorum.storage.errors import BatchUnreadable, DamagedRange, LogCorrupted
+from kquorum.storage.file_system import POSIX, Content, FileSystem
+from kquorum.storage.leader_epoch_checkpoint import Epochs
+from kquorum.storage.log_rules import CONTIGUOUS, LogRules
+from kquorum.storage.mapped_file import map_file
+from kquorum.storage.segment import UNPUBLISHED_SUFFIX, Segment, base_offset_of
+from kquorum.storage.torn_tail import (
     end_of_batch,
     end_of_sector,
     has_damaged_length,
@@ -31,9 +31,9 @@ from storage.torn_tail import (
     is_valid_batch,
     valid_batches_behind,
 )
-from storage.unflushed_tail import write_again
-from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch
+from kquorum.storage.unflushed_tail import write_again
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import Damage, ScannedBatch
 
 # Is given each sound batch of one recovery, in order. Raises DecodeError for what it must read and cannot.
 BatchReader = Callable[[ScannedBatch], None]

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from storage.durable_files import read_if_there, replace_file
-from storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
-from storage.file_system import POSIX, FileSystem
+from kquorum.storage.durable_files import read_if_there, replace_file
+from kquorum.storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
+from kquorum.storage.file_system import POSIX, FileSystem
 
 FILE_NAME = "recovery-point"
 # Two copies in sectors of their own, written by turns: a torn write spoils one at most.

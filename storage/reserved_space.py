@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
-from storage.durable_files import remove_file
-from storage.errors import StorageFailed, StorageFull, is_no_space
-from storage.file_system import POSIX, FileSystem
+from kquorum.storage.durable_files import remove_file
+from kquorum.storage.errors import StorageFailed, StorageFull, is_no_space
+from kquorum.storage.file_system import POSIX, FileSystem
 
 FILE_NAME = "reserved.space"
 DEFAULT_RESERVED_BYTES = 16 * 1024 * 1024

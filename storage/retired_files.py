@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from storage.durable_files import list_names, remove_file
-from storage.errors import storage_failure
-from storage.file_system import POSIX, FileSystem
+from kquorum.storage.durable_files import list_names, remove_file
+from kquorum.storage.errors import storage_failure
+from kquorum.storage.file_system import POSIX, FileSystem
 
 DELETED_SUFFIX = ".deleted"
 DELETE_DELAY_MS = 60_000

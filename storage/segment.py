@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.durable_files import remove_file, write_all
-from storage.errors import (
+from kquorum.storage.durable_files import remove_file, write_all
+from kquorum.storage.errors import (
     DamagedRange,
     FsyncFailed,
     LogCorrupted,
@@ -15,13 +15,13 @@ from storage.errors import (
     is_no_space,
     storage_failure,
 )
-from storage.file_system import POSIX, FileSystem
-from storage.indexes import SegmentIndexes
-from storage.log_rules import CONTIGUOUS, OFFSET_SPAN_MAX, LogRules
-from storage.read_check import read_fault
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch
-from wire.record_batch import BatchHeader, read_batch_header
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.indexes import SegmentIndexes
+from kquorum.storage.log_rules import CONTIGUOUS, OFFSET_SPAN_MAX, LogRules
+from kquorum.storage.read_check import read_fault
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.record_batch import BatchHeader, read_batch_header
 
 HEADER_BYTES = 61
 _MAX_TIMESTAMP_AT = 35

@@ -5,14 +5,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from storage.durable_files import remove_file, sync_folder
-from storage.errors import StorageFailed, StorageFull
-from storage.file_system import POSIX, FileSystem
-from storage.log_rules import CONTIGUOUS, LogRules
-from storage.recovery import segment_paths
-from storage.segment import Segment, SegmentLimits, segment_path, unpublished_path
-from storage.spare_descriptors import is_out_of_descriptors
-from wire.log_batch import LogBatch
+from kquorum.storage.durable_files import remove_file, sync_folder
+from kquorum.storage.errors import StorageFailed, StorageFull
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.log_rules import CONTIGUOUS, LogRules
+from kquorum.storage.recovery import segment_paths
+from kquorum.storage.segment import Segment, SegmentLimits, segment_path, unpublished_path
+from kquorum.storage.spare_descriptors import is_out_of_descriptors
+from kquorum.wire.log_batch import LogBatch
 
 logger = logging.getLogger(__name__)
 

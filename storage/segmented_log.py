@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 
-from storage.batch_cache import BatchCache
-from storage.corruption_marker import remove_corruption_marker, write_corruption_marker
-from storage.damage_aside import set_segments_aside, set_tail_aside
-from storage.durable_files import sync_folder
-from storage.errors import DamagedRange, StorageFull
-from storage.file_system import POSIX, FileSystem
-from storage.first_failure import FirstFailure
-from storage.leader_epoch_checkpoint import epochs_from, read_epochs, write_epochs
-from storage.log_rules import CONTIGUOUS, LogRules
-from storage.recovery import segment_paths
-from storage.recovery_point import RecoveryPoint
-from storage.retired_files import RetiredFiles
-from storage.segment import Segment, SegmentLimits
-from storage.segment_list import SegmentList, first_segment, placeholder_segment
-from wire.log_batch import LogBatch, parse_batches
+from kquorum.storage.batch_cache import BatchCache
+from kquorum.storage.corruption_marker import remove_corruption_marker, write_corruption_marker
+from kquorum.storage.damage_aside import set_segments_aside, set_tail_aside
+from kquorum.storage.durable_files import sync_folder
+from kquorum.storage.errors import DamagedRange, StorageFull
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.first_failure import FirstFailure
+from kquorum.storage.leader_epoch_checkpoint import epochs_from, read_epochs, write_epochs
+from kquorum.storage.log_rules import CONTIGUOUS, LogRules
+from kquorum.storage.recovery import segment_paths
+from kquorum.storage.recovery_point import RecoveryPoint
+from kquorum.storage.retired_files import RetiredFiles
+from kquorum.storage.segment import Segment, SegmentLimits
+from kquorum.storage.segment_list import SegmentList, first_segment, placeholder_segment
+from kquorum.wire.log_batch import LogBatch, parse_batches
 
 DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 logger = logging.getLogger(__name__)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from crc32c import crc32c
 
-from storage.file_system import Content
-from storage.log_rules import CONTIGUOUS, LogRules
-from wire.errors import DecodeError
-from wire.record_batch import HEADER_BYTES, MAGIC, BatchHeader, check_batch, read_batch_header
+from kquorum.storage.file_system import Content
+from kquorum.storage.log_rules import CONTIGUOUS, LogRules
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import HEADER_BYTES, MAGIC, BatchHeader, check_batch, read_batch_header
 
 SECTOR_BYTES = 512
 _MAGIC_POSITION = 16

@@ -9,10 +9,10 @@ what a few milliseconds brought, and after an orderly end nothing.
 import os
 from pathlib import Path
 
-from storage.durable_files import replace_file, sync_folder
-from storage.errors import StorageFull, storage_failure
-from storage.file_system import POSIX, FileSystem
-from storage.segment import Segment
+from kquorum.storage.durable_files import replace_file, sync_folder
+from kquorum.storage.errors import StorageFull, storage_failure
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.segment import Segment
 
 _CHUNK_BYTES = 1024 * 1024
 

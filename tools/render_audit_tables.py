@@ -7,7 +7,7 @@ from typing import Final
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from spark_replay.schemas import TABLE_COMMENTS, TABLES
+from kquorum.spark_replay.schemas import TABLE_COMMENTS, TABLES
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "audit-tables.md"
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from metadata.configs.definition import ConfigDefinition, Update
-from metadata.configs.removed import REMOVED
-from metadata.configs.table import AUTHORIZER_CONFIGS, BROKER_PARTS, BY_SCOPE, Scope
+from kquorum.metadata.configs.definition import ConfigDefinition, Update
+from kquorum.metadata.configs.removed import REMOVED
+from kquorum.metadata.configs.table import AUTHORIZER_CONFIGS, BROKER_PARTS, BY_SCOPE, Scope
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "configs.md"
 

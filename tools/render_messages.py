@@ -20,9 +20,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
-from wire.protocol.api_keys import api_name
-from wire.protocol.extensions import extended
-from wire.protocol.known_fields import kafka_name
+from kquorum.wire.protocol.api_keys import api_name
+from kquorum.wire.protocol.extensions import extended
+from kquorum.wire.protocol.known_fields import kafka_name
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = Path("wire/messages")
@@ -273,9 +273,9 @@ def module_text(title: str, messages: Sequence[MergedMessage], api_key: int | No
     if "ErrorCode" in text:
         head += ["from kio.schema.errors import ErrorCode", ""]
     names |= {"Records"} if re.search(r"\bRecords\b", text) else set()
-    head.append(f"from wire.message_schema import {', '.join(sorted(names, key=_import_order))}")
+    head.append(f"from kquorum.wire.message_schema import {', '.join(sorted(names, key=_import_order))}")
     if "ZERO_UUID" in text:
-        head.append("from wire.uuids import ZERO_UUID")
+        head.append("from kquorum.wire.uuids import ZERO_UUID")
     return "\n".join([*head, "", "", text]) + "\n"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from raft.roles import TRANSITIONS, Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kquorum.raft.roles import TRANSITIONS, Candidate, Follower, Leader, Prospective, Resigned, Unattached
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "raft-roles.md"
 ROLES: Final = (Unattached, Prospective, Candidate, Leader, Follower, Resigned)

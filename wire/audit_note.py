@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 AUDIT_NOTE_TAG: Final = 7000
 # What the first note of a log holds in place of the hash of the one before.
@@ -24,7 +24,7 @@ def audit_note_to_json(data: bytes) -> dict[str, object] | None:
     # Protobuf is imported here because most logs, Kafka's own above all, hold no note.
     from google.protobuf.message import DecodeError
 
-    from wire.proto.audit_pb2 import AuditNote
+    from kquorum.wire.proto.audit_pb2 import AuditNote
 
     try:
         note = AuditNote.FromString(data)

@@ -5,7 +5,7 @@ Rules: RecordsIterator of Apache Kafka's raft module, and what its leaders write
 
 from collections.abc import Sequence
 
-from wire.record_batch import BatchHeader, Record
+from kquorum.wire.record_batch import BatchHeader, Record
 
 _LOG_APPEND_TIME = 0x08
 

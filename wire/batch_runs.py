@@ -13,8 +13,8 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from wire.log_scan import ScannedBatch
-from wire.record_batch import (
+from kquorum.wire.log_scan import ScannedBatch
+from kquorum.wire.record_batch import (
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
     MAGIC,

@@ -2,8 +2,8 @@
 
 import re
 
-from wire.errors import DecodeError
-from wire.record_batch import BatchHeader, check_batch
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import BatchHeader, check_batch
 
 # The magic, 26 bytes on the producer id, producer epoch and base sequence: -1 in every KRaft batch.
 _MAGIC_POSITION = 16

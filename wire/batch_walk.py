@@ -8,8 +8,8 @@ batch to batch is not looked at here.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from wire.batch_search import next_batch_position
-from wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.wire.batch_search import next_batch_position
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 
 
 def walk_batches(view: memoryview, position: int = 0) -> Iterator[ScannedBatch | Damage]:

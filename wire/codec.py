@@ -8,11 +8,11 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from wire.codegen.compiler import Codec, compile_codec
-from wire.codegen.kio_plans import plan_of
-from wire.codegen.runtime import ElementsLeft
-from wire.errors import BufferUnderflow, DecodeError
-from wire.primitives import Buffer
+from kquorum.wire.codegen.compiler import Codec, compile_codec
+from kquorum.wire.codegen.kio_plans import plan_of
+from kquorum.wire.codegen.runtime import ElementsLeft
+from kquorum.wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire.primitives import Buffer
 
 E = TypeVar("E")
 

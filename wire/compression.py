@@ -11,7 +11,7 @@ from typing import Final
 import cramjam
 import lz4.frame
 
-from wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError
 
 _GZIP_WINDOW_BITS: Final = 31
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"

@@ -13,11 +13,11 @@ from enum import IntEnum
 from typing import Final
 from uuid import UUID
 
-from wire import schema
-from wire.errors import BufferUnderflow, DecodeError
-from wire.primitives import read_int16
-from wire.schema import Struct, codec_of, kafka
-from wire.uuids import ZERO_UUID
+from kquorum.wire import schema
+from kquorum.wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire.primitives import read_int16
+from kquorum.wire.schema import Struct, codec_of, kafka
+from kquorum.wire.uuids import ZERO_UUID
 
 _KEY: Final = struct.Struct(">hh")
 

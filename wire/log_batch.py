@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wire.compression import CompressionCodec
-from wire.errors import DecodeError
-from wire.record_batch import check_batch, plain_size, read_batch_header, read_records, write_batch
-from wire.record_parsing import Record
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import check_batch, plain_size, read_batch_header, read_records, write_batch
+from kquorum.wire.record_parsing import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ error code of a newer peer reads as UNKNOWN_SERVER_ERROR.
 import struct
 from typing import Final, TypeVar
 
-from wire.codegen.compiler import Decoder, Encoder, compile_decoder, compile_encoder
-from wire.codegen.plan import StructPlan
-from wire.codegen.runtime import ElementsLeft, MessageBuffer
-from wire.errors import BufferUnderflow, DecodeError
-from wire.message_schema import Message, plan_of
-from wire.primitives import Buffer
+from kquorum.wire.codegen.compiler import Decoder, Encoder, compile_decoder, compile_encoder
+from kquorum.wire.codegen.plan import StructPlan
+from kquorum.wire.codegen.runtime import ElementsLeft, MessageBuffer
+from kquorum.wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire.message_schema import Message, plan_of
+from kquorum.wire.primitives import Buffer
 
 M = TypeVar("M", bound=Message)
 _Key = tuple[type[Message], int]

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast, dataclass_transform
 
-from wire.codegen.plan import FieldPlan, StructPlan
-from wire.errors import UnsupportedVersion
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.errors import UnsupportedVersion
 
 __all__ = (
     "Data",

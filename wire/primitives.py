@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from uuid import UUID
 
-from wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire.errors import BufferUnderflow, DecodeError
 
 Buffer = bytes | bytearray | memoryview
 MAX_STRING_BYTES = 32767

@@ -13,11 +13,11 @@ from typing import Final
 
 from crc32c import crc32c
 
-from wire.compression import CompressionCodec, compress, decompress
-from wire.drafts import draft_of
-from wire.errors import BufferUnderflow, CorruptBatch, DecodeError
-from wire.primitives import Buffer, write_varint
-from wire.record_parsing import Record, check_room, parse_records, parse_short, parse_values
+from kquorum.wire.compression import CompressionCodec, compress, decompress
+from kquorum.wire.drafts import draft_of
+from kquorum.wire.errors import BufferUnderflow, CorruptBatch, DecodeError
+from kquorum.wire.primitives import Buffer, write_varint
+from kquorum.wire.record_parsing import Record, check_room, parse_records, parse_short, parse_values
 
 # Records and codecs have modules of their own, but callers find all that concerns a batch here.
 __all__ = [

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.primitives import Buffer
-from wire.record_batch import read_batch_header, records_data
-from wire.record_parsing import MAX_BATCH_HEADERS, check_room, left_over, parse_some
+from kquorum.wire.primitives import Buffer
+from kquorum.wire.record_batch import read_batch_header, records_data
+from kquorum.wire.record_parsing import MAX_BATCH_HEADERS, check_room, left_over, parse_some
 
 # Fewer records are quicker read one by one.
 WORTH_COLUMNS: Final = 64

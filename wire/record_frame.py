@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from wire.codegen.compiler import compile_shape
-from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
-from wire.metadata_records.registry import BY_API_KEY
-from wire.primitives import read_uvarint, write_uvarint
-from wire.schema import MetadataRecord, codec_of, plan_of
+from kquorum.wire.codegen.compiler import compile_shape
+from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from kquorum.wire.metadata_records.registry import BY_API_KEY
+from kquorum.wire.primitives import read_uvarint, write_uvarint
+from kquorum.wire.schema import MetadataRecord, codec_of, plan_of
 
 FRAME_VERSION: Final = 1
 _MAX_NUMBER: Final = 32767

@@ -12,9 +12,9 @@ import hashlib
 import math
 import uuid
 
-from wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json
-from wire.sensitive_configs import is_sensitive_config
-from wire.uuids import uuid_to_text
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json
+from kquorum.wire.sensitive_configs import is_sensitive_config
+from kquorum.wire.uuids import uuid_to_text
 
 __all__ = [
     "REDACTED",

@@ -7,9 +7,9 @@ are zigzag varints, and a length of -1 is null.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wire.drafts import draft_of
-from wire.errors import BufferUnderflow, DecodeError
-from wire.primitives import Buffer, read_varint, read_varlong, take
+from kquorum.wire.drafts import draft_of
+from kquorum.wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire.primitives import Buffer, read_varint, read_varlong, take
 
 Header = tuple[str, bytes | None]
 _MIN_RECORD_BYTES: Final = 7

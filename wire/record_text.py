@@ -8,12 +8,12 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, Final
 
-from wire.codegen.compiler import compile_row
-from wire.codegen.json_runtime import Otherwise
-from wire.record_frame import SHORT_FRAME_BYTES
-from wire.record_json import REDACTED, SECRET_FIELDS, redacted_token
-from wire.schema import MetadataRecord, plan_of
-from wire.sensitive_configs import is_sensitive_config
+from kquorum.wire.codegen.compiler import compile_row
+from kquorum.wire.codegen.json_runtime import Otherwise
+from kquorum.wire.record_frame import SHORT_FRAME_BYTES
+from kquorum.wire.record_json import REDACTED, SECRET_FIELDS, redacted_token
+from kquorum.wire.schema import MetadataRecord, plan_of
+from kquorum.wire.sensitive_configs import is_sensitive_config
 
 __all__ = ["Otherwise", "row_function"]
 

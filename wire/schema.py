@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 
-from wire.codegen.compiler import Codec, compile_codec
-from wire.codegen.kinds import FIXED
-from wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.codegen.compiler import Codec, compile_codec
+from kquorum.wire.codegen.kinds import FIXED
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
 
 _METADATA_KEY: Final = "kafka"
 _EMPTY: Final[Mapping[str, object]] = {"string": "", "bytes": b""}

@@ -3,10 +3,10 @@
 import struct
 from uuid import UUID
 
-from wire.errors import DecodeError
-from wire.primitives import read_uvarint
-from wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_batch_header, records_data
-from wire.uuids import uuid_to_text
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.primitives import read_uvarint
+from kquorum.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_batch_header, records_data
+from kquorum.wire.uuids import uuid_to_text
 
 # Frame version, api key 2 and version 0 of a TopicRecord, all of one byte; before them a record has no key (-1, as
 # zigzag 1) and its value's length.

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from broker.identity import NO_EPOCH
-from storage.durable_files import remove_file, replace_file
-from storage.errors import FsyncFailed, StorageFailed
-from storage.file_system import read_regular
+from kquorum.broker.identity import NO_EPOCH
+from kquorum.storage.durable_files import remove_file, replace_file
+from kquorum.storage.errors import FsyncFailed, StorageFailed
+from kquorum.storage.file_system import read_regular
 
 log = logging.getLogger("broker.lifecycle")
 

@@ -9,29 +9,29 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.services import RequestContext
-from broker.repeated_requests import RepeatedRequests, Watched
-from metadata.adapters.controller_channel import (
+from kquorum.broker.apis.services import RequestContext
+from kquorum.broker.repeated_requests import RepeatedRequests, Watched
+from kquorum.metadata.adapters.controller_channel import (
     AlreadyDone,
     ClientGone,
     ControllerChannel,
     ControllerUnavailable,
 )
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller_apis import REPLICAS_APIS
-from metadata.forwarding import encode_address, encode_principal, is_for_the_leader
-from network.aside import is_long
-from network.bounded_log import BoundedLog
-from network.errors import NoCommonVersion
-from network.requests import RequestContext as ClientContext
-from wire.codec import decode, encode
-from wire.errors import DecodeError
-from wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, response_header_version, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.headers import (
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller_apis import REPLICAS_APIS
+from kquorum.metadata.forwarding import encode_address, encode_principal, is_for_the_leader
+from kquorum.network.aside import is_long
+from kquorum.network.bounded_log import BoundedLog
+from kquorum.network.errors import NoCommonVersion
+from kquorum.network.requests import RequestContext as ClientContext
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, response_header_version, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import (
     EncodedBody,
     RequestHeader,
     encode_request,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
-from broker.adapters.refusals import Refusals
-from broker.identity import LifecycleRequest
-from broker.lifecycle import BrokerLifecycle
-from broker.lifecycle_states import BrokerState
-from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
-from network.errors import NoCommonVersion
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.adapters.refusals import Refusals
+from kquorum.broker.identity import LifecycleRequest
+from kquorum.broker.lifecycle import BrokerLifecycle
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
+from kquorum.network.errors import NoCommonVersion
+from kquorum.wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("broker.lifecycle")
 

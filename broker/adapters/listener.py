@@ -10,24 +10,24 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from broker.adapters.request_tasks import RequestTasks
-from broker.apis.api import Answer, BrokerApi, Forwarded, Local, LocalAsync, Refused, Sliced
-from broker.apis.registry import BROKER_APIS
-from broker.apis.services import BrokerServices
-from metadata.adapters.request_bounds import RequestBounds
-from metadata.adapters.requests import controller_request, refused_entity
-from metadata.authorizer.authorization import Authorization
-from metadata.authorizer.gate import AuthorizationResult
-from network.aside import Aside, is_long
-from network.long_replies import reply_in_slices
-from network.requests import Reply, RequestContext
-from wire.codec import encode
-from wire.errors import DecodeError
-from wire.message_schema import Response
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody
+from kquorum.broker.adapters.request_tasks import RequestTasks
+from kquorum.broker.apis.api import Answer, BrokerApi, Forwarded, Local, LocalAsync, Refused, Sliced
+from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.broker.apis.services import BrokerServices
+from kquorum.metadata.adapters.request_bounds import RequestBounds
+from kquorum.metadata.adapters.requests import controller_request, refused_entity
+from kquorum.metadata.authorizer.authorization import Authorization
+from kquorum.metadata.authorizer.gate import AuthorizationResult
+from kquorum.network.aside import Aside, is_long
+from kquorum.network.long_replies import reply_in_slices
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.wire.codec import encode
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody
 
 log = logging.getLogger("broker.listener")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from raft.adapters.errors import FORMAT_FIRST
-from storage.errors import EnvironmentFault
-from storage.meta_properties import read_meta_properties
+from kquorum.raft.adapters.errors import FORMAT_FIRST
+from kquorum.storage.errors import EnvironmentFault
+from kquorum.storage.meta_properties import read_meta_properties
 
 LOOK_EVERY_S: Final = 10.0
 log = logging.getLogger("broker.log_dirs")

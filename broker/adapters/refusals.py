@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from broker.lifecycle import REGISTRATION_LOST
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.lifecycle import REGISTRATION_LOST
+from kquorum.wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("broker.lifecycle")
 

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Sequence
 
-from broker.adapters.forwarding import Forwarder
-from broker.adapters.request_tasks import RequestTasks
-from broker.apis.services import RequestContext
-from broker.internal_topics import creatable_topic
-from metadata.configs.resolution import NodeConfigs
-from wire.errors import DecodeError
+from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.adapters.request_tasks import RequestTasks
+from kquorum.broker.apis.services import RequestContext
+from kquorum.broker.internal_topics import creatable_topic
+from kquorum.metadata.configs.resolution import NodeConfigs
+from kquorum.wire.errors import DecodeError
 
 log = logging.getLogger("broker.listener")
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
-from broker.apis.services import BrokerServices, RequestContext
-from metadata.authorizer.authorization import Authorization
-from metadata.controller.requests import Values
-from metadata.controller_apis import EntryLimit
-from wire.message_schema import Response
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import supported_versions
-from wire.protocol.headers import EncodedBody
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.metadata.authorizer.authorization import Authorization
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.controller_apis import EntryLimit
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.headers import EncodedBody
 
 if TYPE_CHECKING:
     from kio.static.protocol import ResponsePayload

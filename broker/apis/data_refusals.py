@@ -11,8 +11,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.group_refusals import NO_GROUPS
-from metadata.controller.requests import Values
+from kquorum.broker.apis.group_refusals import NO_GROUPS
+from kquorum.metadata.controller.requests import Values
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"
 NO_TRANSACTIONS = "this kquorum broker serves metadata only and coordinates no transactions"

@@ -4,15 +4,15 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.api import Authorized, Local
-from broker.apis.services import BrokerServices, RequestContext
-from broker.client_access import UNLIMITED, ClientAccess
-from broker.metadata_cache.answers import asked_cluster_operations
-from broker.metadata_cache.cache import NO_NODE, alive_brokers, controller_id_for_clients
-from metadata.controller.requests import Values
-from metadata.image.image import MetadataImage
-from raft.ports import RandomSource
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import Authorized, Local
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.broker.client_access import UNLIMITED, ClientAccess
+from kquorum.broker.metadata_cache.answers import asked_cluster_operations
+from kquorum.broker.metadata_cache.cache import NO_NODE, alive_brokers, controller_id_for_clients
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.raft.ports import RandomSource
+from kquorum.wire.protocol.api_keys import ApiKey
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2

@@ -9,12 +9,12 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.api import Authorized, Local
-from broker.apis.services import BrokerServices, RequestContext
-from metadata.authorizer.codes import Operation
-from metadata.controller.requests import Values
-from metadata.image.cluster import BrokerRegistration
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import Authorized, Local
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def _handle(context: RequestContext, _request: Any, services: BrokerServices) -> Values:

@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.api import Authorized, Local
-from broker.apis.services import BrokerServices, RequestContext
-from broker.client_access import UNLIMITED, ClientAccess
-from broker.metadata_cache.answers import ZERO_UUID
-from broker.metadata_cache.cache import leader_view, offline_replicas
-from metadata.controller.requests import Values
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.topics import TopicImage
-from metadata.topic_names import is_internal_topic, is_legal_topic_name
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import Authorized, Local
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.broker.client_access import UNLIMITED, ClientAccess
+from kquorum.broker.metadata_cache.answers import ZERO_UUID
+from kquorum.broker.metadata_cache.cache import leader_view, offline_replicas
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.metadata.topic_names import is_internal_topic, is_legal_topic_name
+from kquorum.wire.protocol.api_keys import ApiKey
 
 # Default of max.request.partition.size.limit.
 MAX_PARTITIONS_PER_RESPONSE = 2000

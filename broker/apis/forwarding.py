@@ -1,8 +1,8 @@
 """The APIs that a broker forwards to the active controller, which authorizes and answers them (KIP-590)."""
 
-from broker.apis.api import Authorized, Forwarded
-from metadata.controller_apis import CONTROLLER_APIS
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import Authorized, Forwarded
+from kquorum.metadata.controller_apis import CONTROLLER_APIS
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def forwarded(api_key: ApiKey) -> Forwarded:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values
+from kquorum.metadata.controller.requests import Values
 
 NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"
 _REFUSED = ErrorCode.group_authorization_failed

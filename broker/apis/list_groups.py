@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.api import Authorized, Local
-from broker.apis.services import BrokerServices, RequestContext
-from metadata.controller.requests import Values
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import Authorized, Local
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.metadata.controller.requests import Values
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def handle_list_groups(_context: RequestContext, _request: Any, _services: BrokerServices) -> Values:

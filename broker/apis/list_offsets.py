@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.api import Authorized, Local
-from broker.apis.services import BrokerServices, RequestContext
-from broker.client_access import UNLIMITED, ClientAccess
-from metadata.controller.requests import Values
-from metadata.image.image import MetadataImage
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import Authorized, Local
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.broker.client_access import UNLIMITED, ClientAccess
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.protocol.api_keys import ApiKey
 
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 _ENDS: Final = frozenset({_LATEST, _EARLIEST, _EARLIEST_LOCAL})

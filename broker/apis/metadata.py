@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from broker.apis.api import Advance, Authorized, Sliced
-from broker.apis.services import BrokerServices, RequestContext
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.headers import EncodedBody
+from kquorum.broker.apis.api import Advance, Authorized, Sliced
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.headers import EncodedBody
 
 
 def begin_metadata(context: RequestContext, request: Any, services: BrokerServices) -> Advance:

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Any, Final
 
-from broker.apis.api import Local
-from broker.apis.services import BrokerServices, RequestContext
-from metadata.controller.requests import Values
-from metadata.controller_apis import QUESTIONS, Describer, EntryLimit
-from wire.message_schema import Response
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import Local
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.controller_apis import QUESTIONS, Describer, EntryLimit
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def question(api_key: ApiKey, entry_limit: EntryLimit = EntryLimit.USUAL) -> Local:

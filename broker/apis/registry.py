@@ -8,7 +8,7 @@ ends the connection, as with Kafka.
 from collections.abc import Mapping
 from typing import Final
 
-from broker.apis import (
+from kquorum.broker.apis import (
     data_refusals,
     describe_cluster,
     describe_log_dirs,
@@ -19,11 +19,11 @@ from broker.apis import (
     metadata,
     transaction_refusals,
 )
-from broker.apis.api import BrokerApi, Forwarded, Refused
-from broker.apis.forwarding import forwarded
-from broker.apis.questions import question
-from metadata.controller_apis import EntryLimit
-from wire.protocol.api_keys import ApiKey
+from kquorum.broker.apis.api import BrokerApi, Forwarded, Refused
+from kquorum.broker.apis.forwarding import forwarded
+from kquorum.broker.apis.questions import question
+from kquorum.metadata.controller_apis import EntryLimit
+from kquorum.wire.protocol.api_keys import ApiKey
 
 _LINES: Final[tuple[BrokerApi, ...]] = (
     # Answered here.

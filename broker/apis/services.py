@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from broker.client_access import ClientAccess, TopicLists, client_access
-from broker.metadata_cache.cache import MetadataCache
-from broker.metadata_cache.responses import MetadataResponses
-from metadata.authorizer.access import Access
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.configs.resolution import NodeConfigs
-from metadata.describe.describe_request import DescribeRequest
-from raft.ports import RandomSource
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.headers import EncodedBody, RequestHeader
+from kquorum.broker.client_access import ClientAccess, TopicLists, client_access
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.metadata_cache.responses import MetadataResponses
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.configs.resolution import NodeConfigs
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.raft.ports import RandomSource
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 
 
 class RequestContext(Protocol):

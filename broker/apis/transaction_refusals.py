@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.group_refusals import topics_refused
-from metadata.controller.requests import Values
+from kquorum.broker.apis.group_refusals import topics_refused
+from kquorum.metadata.controller.requests import Values
 
 _REFUSED = ErrorCode.transactional_id_authorization_failed
 _FIRST_IN_BATCHES = 4

@@ -12,20 +12,20 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.client_access import ALL_TOPIC_OPERATIONS, UNLIMITED, ClientAccess
-from broker.metadata_cache.cache import (
+from kquorum.broker.client_access import ALL_TOPIC_OPERATIONS, UNLIMITED, ClientAccess
+from kquorum.broker.metadata_cache.cache import (
     alive_brokers,
     controller_id_for_clients,
     leader_view,
     offline_replicas,
     reachable_replicas,
 )
-from metadata.controller.requests import Values
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.topics import TopicImage
-from metadata.topic_names import is_internal_topic, is_legal_topic_name
-from raft.ports import RandomSource
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.metadata.topic_names import is_internal_topic, is_legal_topic_name
+from kquorum.raft.ports import RandomSource
 
 ZERO_UUID = UUID(int=0)
 OPERATIONS_NOT_ASKED = -(2**31)

@@ -7,10 +7,10 @@ are Kafka's (KRaftMetadataCache): see each function.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metadata.image.directories import is_online
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from raft.ports import RandomSource
+from kquorum.metadata.image.directories import is_online
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.raft.ports import RandomSource
 
 NO_NODE = -1
 

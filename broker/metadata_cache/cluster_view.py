@@ -6,9 +6,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.cluster import ClusterImage
-from metadata.image.directories import is_online
-from metadata.image.partitions import Column
+from kquorum.metadata.image.cluster import ClusterImage
+from kquorum.metadata.image.directories import is_online
+from kquorum.metadata.image.partitions import Column
 
 Flags = NDArray[np.bool_]
 Places = NDArray[np.intp]

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from kio.schema.errors import ErrorCode
 
-from broker.metadata_cache.cache import NO_NODE
-from broker.metadata_cache.cluster_view import ClusterView, Flags
-from metadata.image.partitions import PADDING, Column, PartitionTable, stacked
-from metadata.image.topics import TopicImage
-from metadata.topic_names import is_internal_topic
-from wire.protocol.arrays import array_length
+from kquorum.broker.metadata_cache.cache import NO_NODE
+from kquorum.broker.metadata_cache.cluster_view import ClusterView, Flags
+from kquorum.metadata.image.partitions import PADDING, Column, PartitionTable, stacked
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.metadata.topic_names import is_internal_topic
+from kquorum.wire.protocol.arrays import array_length
 
 # A longer compact list has a length of two bytes; nobody has so many replicas, and such topics go the long way.
 MOST_REPLICAS = 126

@@ -16,8 +16,8 @@ from uuid import UUID
 
 from immutables import Map
 
-from broker.client_access import UNLIMITED, ClientAccess
-from broker.metadata_cache.answers import (
+from kquorum.broker.client_access import UNLIMITED, ClientAccess
+from kquorum.broker.metadata_cache.answers import (
     AskedTopics,
     RequestView,
     asked_cluster_operations,
@@ -27,26 +27,26 @@ from broker.metadata_cache.answers import (
     operations_on,
     request_view,
 )
-from broker.metadata_cache.cache import controller_id_for_clients
-from broker.metadata_cache.cluster_view import ClusterView, ViewState, view_state
-from broker.metadata_cache.encoding import (
+from kquorum.broker.metadata_cache.cache import controller_id_for_clients
+from kquorum.broker.metadata_cache.cluster_view import ClusterView, ViewState, view_state
+from kquorum.broker.metadata_cache.encoding import (
     TopicsLayout,
     can_encode,
     encode_error,
     encode_topic_in_parts,
     encode_topics,
 )
-from metadata.controller.requests import Values
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.image import MetadataImage
-from metadata.image.topics import TopicImage, TopicsImage
-from raft.ports import RandomSource
-from wire.codec import encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.arrays import array_length
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.raft.ports import RandomSource
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.arrays import array_length
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody
 
 # Some ten milliseconds of work: about so many partitions, a topic costing as much as so many of them by itself.
 SLICE_PARTITIONS: Final = 6_000

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cli.clients.security import remember_cluster
-from cli.failures import CliError, ExitStatus, usage_error
-from node.config.addresses import HostPort, parse_host_port, reachable
-from node.config.model import ClusterConfig, NodeConfig
+from kquorum.cli.clients.security import remember_cluster
+from kquorum.cli.failures import CliError, ExitStatus, usage_error
+from kquorum.node.config.addresses import HostPort, parse_host_port, reachable
+from kquorum.node.config.model import ClusterConfig, NodeConfig
 
 DEFAULT_CONFIG = Path("quorum.toml")
 
@@ -85,7 +85,7 @@ def quorum_addresses(
 
 
 def _config(path: Path | None, alternative: str) -> ClusterConfig:
-    from node.config.load import load_config
+    from kquorum.node.config.load import load_config
 
     if path is None and not DEFAULT_CONFIG.exists():
         raise CliError(

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from cli.clients.addresses import NOBODY_KNOWN, KnownControllers, broker_addresses
-from cli.clients.security import security_for
-from cli.failures import CliError, ExitStatus
-from cli.output import tell_waiting
-from network.connection import KafkaConnection
-from network.errors import (
+from kquorum.cli.clients.addresses import NOBODY_KNOWN, KnownControllers, broker_addresses
+from kquorum.cli.clients.security import security_for
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import tell_waiting
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.errors import (
     AuthenticationFailed,
     CannotConnect,
     CertificateRefused,
@@ -21,11 +21,11 @@ from network.errors import (
     NoCommonVersion,
     RequestTimedOut,
 )
-from network.security.client_security import ClientSecurity
-from node.config.addresses import HostPort
-from wire.operator_reason import reason_fields
-from wire.protocol.apis import ApiKey, api_name
-from wire.protocol.warm_up import warm_up
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.operator_reason import reason_fields
+from kquorum.wire.protocol.apis import ApiKey, api_name
+from kquorum.wire.protocol.warm_up import warm_up
 
 # A peer that had less time than this, and sent nothing, may be well.
 _TELLING_MS = 500
@@ -302,7 +302,7 @@ def check_error(code: int, message: str | None, what: str) -> None:
     """Raises CliError for an error code of Kafka's, in words and with its name."""
     if code == 0:
         return
-    from wire.protocol.entities import ErrorCode
+    from kquorum.wire.protocol.entities import ErrorCode
 
     try:
         name = ErrorCode(code).name.upper()

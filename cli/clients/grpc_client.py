@@ -6,11 +6,11 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
-from cli.clients.security import OPTION, grpc_credentials_for, speaks_grpc_with_tls
-from cli.failures import CliError, ExitStatus
-from node.config.addresses import HostPort
-from wire.proto import quorum_pb2 as pb
-from wire.proto.quorum_pb2_grpc import QuorumStub
+from kquorum.cli.clients.security import OPTION, grpc_credentials_for, speaks_grpc_with_tls
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.proto import quorum_pb2 as pb
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 
 
 def open_channel(address: HostPort, options: tuple[tuple[str, int], ...]) -> grpc.aio.Channel:

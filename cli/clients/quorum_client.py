@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cli.clients.addresses import KnownControllers
-from cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
-from node.config.addresses import HostPort
-from wire.protocol.apis import ApiKey
-from wire.uuids import uuid_to_text
-from wire.wording import counted
+from kquorum.cli.clients.addresses import KnownControllers
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.uuids import uuid_to_text
+from kquorum.wire.wording import counted
 
 SHORT = 8
 
@@ -41,10 +41,10 @@ def states_in(annotation: bytes, leader: tuple[int, str | None]) -> States:
     if not annotation:
         return {}
     # Protobuf is imported here because Kafka's controllers tell nothing of states.
-    from metadata.state_hash.comparison import reports_in
-    from metadata.state_hash.image_hash import state_hash_text
-    from raft.voters import ZERO_DIRECTORY
-    from wire.uuids import uuid_to_text
+    from kquorum.metadata.state_hash.comparison import reports_in
+    from kquorum.metadata.state_hash.image_hash import state_hash_text
+    from kquorum.raft.voters import ZERO_DIRECTORY
+    from kquorum.wire.uuids import uuid_to_text
 
     own, reports = reports_in(annotation)
     states: dict[tuple[int, str | None], ReplicaState] = {}

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from node.config.addresses import HostPort, reachable
-from node.config.errors import ConfigError, Place, Problem
+from kquorum.node.config.addresses import HostPort, reachable
+from kquorum.node.config.errors import ConfigError, Place, Problem
 
 if TYPE_CHECKING:
-    from network.security.client_security import ClientSecurity
-    from node.config.model import ClusterConfig, NodeConfig
+    from kquorum.network.security.client_security import ClientSecurity
+    from kquorum.node.config.model import ClusterConfig, NodeConfig
 
 OPTION = "--command-config"
 # A command with one of these options asks a running cluster.
@@ -124,8 +124,8 @@ def _chosen() -> _Choice:
 
 
 def _of_node(choice: _Choice, node: "NodeConfig") -> "ClientSecurity":
-    from network.security.errors import SecurityConfigError
-    from node.security import controller_client
+    from kquorum.network.security.errors import SecurityConfigError
+    from kquorum.node.security import controller_client
 
     made = choice.made.get(f"node {node.node_id}")
     if made is None:
@@ -137,8 +137,8 @@ def _of_node(choice: _Choice, node: "NodeConfig") -> "ClientSecurity":
 
 
 def _of_file(choice: _Choice) -> "ClientSecurity":
-    from network.security.client_security import client_security
-    from network.security.errors import SecurityConfigError
+    from kquorum.network.security.client_security import client_security
+    from kquorum.network.security.errors import SecurityConfigError
 
     made = choice.made.get(OPTION)
     if made is None:
@@ -152,8 +152,8 @@ def _of_file(choice: _Choice) -> "ClientSecurity":
 
 def _file_keys(choice: _Choice) -> dict[str, str]:
     """The file is read once, and each doubtful key in it becomes a warning then."""
-    from cli.clients.client_keys import doubtful_keys
-    from cli.output import complain
+    from kquorum.cli.clients.client_keys import doubtful_keys
+    from kquorum.cli.output import complain
 
     if choice.read is None:
         choice.read = {} if choice.file is None else _read(choice.file)
@@ -164,8 +164,8 @@ def _file_keys(choice: _Choice) -> dict[str, str]:
 
 def _read(file: Path) -> dict[str, str]:
     """Raises ConfigError."""
-    from node.config.config_file import why_unreadable
-    from node.config.properties_file import properties_of
+    from kquorum.node.config.config_file import why_unreadable
+    from kquorum.node.config.properties_file import properties_of
 
     try:
         return {key: value for _, key, value in properties_of(file)}
@@ -179,8 +179,8 @@ def _read(file: Path) -> dict[str, str]:
 def _grpc_credentials(keys: dict[str, str], place: Place) -> Any:
     import grpc
 
-    from network.security.errors import SecurityConfigError
-    from network.security.tls import read_tls_files
+    from kquorum.network.security.errors import SecurityConfigError
+    from kquorum.network.security.tls import read_tls_files
 
     try:
         files = read_tls_files(keys)

@@ -2,13 +2,13 @@
 
 import typer
 
-from cli.command_tree import Command, Panel
+from kquorum.cli.command_tree import Command, Panel
 
 
 def random_uuid() -> None:
     """Print a random uuid in Kafka's text form: a cluster id, or a directory id for --initial-controllers."""
-    from cli.commands.format.formatting import new_uuid
-    from wire.uuids import uuid_to_text
+    from kquorum.cli.commands.format.formatting import new_uuid
+    from kquorum.wire.uuids import uuid_to_text
 
     typer.echo(uuid_to_text(new_uuid()))
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import ConfigPath, DataDir
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import ConfigPath, DataDir
 
 
 def start(
@@ -21,9 +21,9 @@ def start(
 
     Exit status 4: the folder is not formatted, not this node's or in use; 5: a port is in use; 74: the disk failed.
     """
-    from cli.output import complain
-    from node.config.load import load_config
-    from storage.folder_permissions import keep_files_private
+    from kquorum.cli.output import complain
+    from kquorum.node.config.load import load_config
+    from kquorum.storage.folder_permissions import keep_files_private
 
     keep_files_private()
     cluster = load_config(config, data_dir=data_dir)
@@ -32,7 +32,7 @@ def start(
     node_id = node if node is not None else _only_node([item.node_id for item in cluster.nodes])
     cluster.node(node_id)
 
-    from node.process import run_node
+    from kquorum.node.process import run_node
 
     run_node(cluster, node_id)
 

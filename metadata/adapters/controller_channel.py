@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.shares import Shares
-from network.connection import UNSECURED, KafkaConnection
-from network.errors import CannotConnect, ConnectionLost, RequestTimedOut
-from network.security.client_security import ClientSecurity
-from wire.errors import DecodeError
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.adapters.shares import Shares
+from kquorum.network.connection import UNSECURED, KafkaConnection
+from kquorum.network.errors import CannotConnect, ConnectionLost, RequestTimedOut
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.protocol.api_keys import ApiKey
 
 RETRY_PAUSE_MS: Final = 50
 # Kafka's `retry.backoff.max.ms`.

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
-from metadata.image.image import MetadataImage
-from metadata.image.metadata_version import CONTROLLER_REGISTRATION
-from network.errors import NoCommonVersion
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import CONTROLLER_REGISTRATION
+from kquorum.network.errors import NoCommonVersion
+from kquorum.wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("metadata.controller_registration")
 

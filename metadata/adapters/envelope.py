@@ -8,21 +8,21 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller_apis import FORWARDABLE_APIS
-from metadata.forwarding import (
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller_apis import FORWARDABLE_APIS
+from kquorum.metadata.forwarding import (
     ForwardedPrincipal,
     decode_address,
     decode_principal,
     is_for_the_leader,
 )
-from wire.codec import decode_bounded, elements_read
-from wire.errors import DecodeError
-from wire.operator_reason import reason_of
-from wire.protocol.api_keys import ApiKey, api_name
-from wire.protocol.apis import is_supported, request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import UnsupportedRequest, decode_request_header, encode_response
+from kquorum.wire.codec import decode_bounded, elements_read
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.operator_reason import reason_of
+from kquorum.wire.protocol.api_keys import ApiKey, api_name
+from kquorum.wire.protocol.apis import is_supported, request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import UnsupportedRequest, decode_request_header, encode_response
 
 log = logging.getLogger("metadata.envelope")
 

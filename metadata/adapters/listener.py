@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.envelope import (
+from kquorum.metadata.adapters.envelope import (
     EnvelopeRefusedError,
     is_unwrapped,
     refusal_of,
@@ -21,33 +21,33 @@ from metadata.adapters.envelope import (
     wrap,
     wrap_entity,
 )
-from metadata.adapters.request_bounds import RequestBounds
-from metadata.adapters.requests import controller_request, refused_entity
-from metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller_apis import (
+from kquorum.metadata.adapters.request_bounds import RequestBounds
+from kquorum.metadata.adapters.requests import controller_request, refused_entity
+from kquorum.metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller_apis import (
     CONTROLLER_APIS,
     ControllerApi,
     ForwardedRequest,
     Question,
     QuorumRequest,
 )
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.image import MetadataImage
-from metadata.image.metadata_version import KRAFT_VERSION
-from metadata.image.topics import TopicsImage
-from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
-from network.aside import Aside, is_long, is_long_to_read
-from network.long_replies import reply_in_slices
-from network.requests import Handler, Reply, RequestContext
-from raft.adapters.kafka_codec.codec import RAFT_APIS
-from wire.codec import encode
-from wire.forwarding_id import forwarding_id_of
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody, RequestHeader
-from wire.protocol.warm_up import cold_version, warm_version
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import KRAFT_VERSION
+from kquorum.metadata.image.topics import TopicsImage
+from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
+from kquorum.network.aside import Aside, is_long, is_long_to_read
+from kquorum.network.long_replies import reply_in_slices
+from kquorum.network.requests import Handler, Reply, RequestContext
+from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
+from kquorum.wire.codec import encode
+from kquorum.wire.forwarding_id import forwarding_id_of
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
+from kquorum.wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("metadata.listener")
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from raft.adapters.disk_thread import DiskThread
-from raft.inputs import Input
-from raft.ports import QuorumAt
-from snapshots.adapters.inventory import list_files
-from snapshots.retention import GivenUp, Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
-from storage.file_system import FileSystem
+from kquorum.raft.adapters.disk_thread import DiskThread
+from kquorum.raft.inputs import Input
+from kquorum.raft.ports import QuorumAt
+from kquorum.snapshots.adapters.inventory import list_files
+from kquorum.snapshots.retention import GivenUp, Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
+from kquorum.storage.file_system import FileSystem
 
 log = logging.getLogger("metadata.snapshots")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ApiError
-from metadata.controller_apis import EntryLimit
-from network.limits import ENTRIES_KEY, MOST_ENTRIES
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller_apis import EntryLimit
+from kquorum.network.limits import ENTRIES_KEY, MOST_ENTRIES
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest
-from network.requests import RequestContext
-from wire.operator_reason import reason_of
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.network.requests import RequestContext
+from kquorum.wire.operator_reason import reason_of
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
 
 
 def controller_request(context: RequestContext, body: Any) -> ControllerRequest:

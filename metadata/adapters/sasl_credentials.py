@@ -8,13 +8,13 @@ from typing import Final
 
 from immutables import Map
 
-from metadata.delegation_tokens import is_expired, token_hmac
-from metadata.image.image import MetadataImage
-from metadata.image.security import ScramUser as UserKey
-from network.security.scram import MIN_ITERATIONS, ScramKeys, keys_of
-from network.security.scram_server import ScramLookup, ScramUser
-from network.security.unknown_user_credentials import form_for
-from wire.salt_forms import SaltForm
+from kquorum.metadata.delegation_tokens import is_expired, token_hmac
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.security import ScramUser as UserKey
+from kquorum.network.security.scram import MIN_ITERATIONS, ScramKeys, keys_of
+from kquorum.network.security.scram_server import ScramLookup, ScramUser
+from kquorum.network.security.unknown_user_credentials import form_for
+from kquorum.wire.salt_forms import SaltForm
 
 # ScramMechanism, as in UserScramCredentialRecord.
 MECHANISM_CODES: Final[Mapping[str, int]] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}

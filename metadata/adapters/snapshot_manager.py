@@ -13,26 +13,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from metadata.adapters.log_cleaner import LogCleaner, LogWithStart, Replica
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.snapshot import SnapshotContent, SnapshotPolicy, SnapshotTriggers, snapshot_batches
-from raft.adapters.disk_thread import DiskThread
-from raft.inputs import SnapshotWritten
-from snapshots.adapters.durable_snapshot import (
+from kquorum.metadata.adapters.log_cleaner import LogCleaner, LogWithStart, Replica
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.snapshot import SnapshotContent, SnapshotPolicy, SnapshotTriggers, snapshot_batches
+from kquorum.raft.adapters.disk_thread import DiskThread
+from kquorum.raft.inputs import SnapshotWritten
+from kquorum.snapshots.adapters.durable_snapshot import (
     SnapshotExists,
     WrittenOtherwise,
     WrittenSnapshot,
     write_snapshot,
 )
-from snapshots.adapters.inventory import list_files
-from snapshots.adapters.pace import Pace, Stopped, short_turns
-from snapshots.retention import RetentionLimits
-from storage.durable_files import remove_file
-from storage.errors import FsyncFailed, StorageFailed
-from storage.file_system import POSIX, FileSystem
-from wire.log_batch import LogBatch, OffsetAndEpoch
-from wire.record_batch import CompressionCodec
+from kquorum.snapshots.adapters.inventory import list_files
+from kquorum.snapshots.adapters.pace import Pace, Stopped, short_turns
+from kquorum.snapshots.retention import RetentionLimits
+from kquorum.storage.durable_files import remove_file
+from kquorum.storage.errors import FsyncFailed, StorageFailed
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.wire.record_batch import CompressionCodec
 
 CLEANING_INTERVAL_MS = 60_000
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from metadata.authorizer.authorizer import Acls, Authorizer
-from metadata.authorizer.codes import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
-from metadata.image.topics import TopicsImage
+from kquorum.metadata.authorizer.authorizer import Acls, Authorizer
+from kquorum.metadata.authorizer.codes import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
+from kquorum.metadata.image.topics import TopicsImage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from enum import Enum
 from itertools import accumulate
 from typing import NamedTuple
 
-from metadata.authorizer.codes import ALLOWED_BY, Operation
-from metadata.image.security import AccessControlEntry
-from wire.addresses import normal_address
+from kquorum.metadata.authorizer.codes import ALLOWED_BY, Operation
+from kquorum.metadata.image.security import AccessControlEntry
+from kquorum.wire.addresses import normal_address
 
 WILDCARD = "*"
 ANYBODY = "User:*"

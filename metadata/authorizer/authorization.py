@@ -6,11 +6,11 @@ What a broker asks in its own handlers, topic by topic, is in `broker.client_acc
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from metadata.authorizer.access import Access
-from metadata.authorizer.cluster_rules import OnCluster
-from metadata.authorizer.codes import Operation
-from metadata.authorizer.verdict import Verdict
-from metadata.controller.requests import ControllerRequest
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.cluster_rules import OnCluster
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.verdict import Verdict
+from kquorum.metadata.controller.requests import ControllerRequest
 
 Rule = Callable[[Access, ControllerRequest], Verdict]
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from immutables import Map
 
-from metadata.authorizer.acl_index import AclIndex, Decision
-from metadata.authorizer.codes import OPERATIONS
-from metadata.configs.table import default_flag
-from metadata.image.security import AccessControlEntry
+from kquorum.metadata.authorizer.acl_index import AclIndex, Decision
+from kquorum.metadata.authorizer.codes import OPERATIONS
+from kquorum.metadata.configs.table import default_flag
+from kquorum.metadata.image.security import AccessControlEntry
 
 # `authorizer.class.name` of Kafka with KRaft.
 CLASS_NAME = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

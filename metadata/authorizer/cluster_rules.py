@@ -1,9 +1,9 @@
 """APIs that are for the cluster as a whole: one question, and all or nothing."""
 
-from metadata.authorizer.access import Access
-from metadata.authorizer.codes import FAILED, Operation, ResourceType
-from metadata.authorizer.verdict import Verdict
-from metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
+from kquorum.metadata.authorizer.verdict import Verdict
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
 
 _FAILED = FAILED[ResourceType.CLUSTER]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.authorizer.access import Access
-from metadata.authorizer.codes import FAILED, Operation, ResourceType
-from metadata.authorizer.verdict import Verdict, adding
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from wire.messages.describe_configs import (
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
+from kquorum.metadata.authorizer.verdict import Verdict, adding
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from kquorum.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,

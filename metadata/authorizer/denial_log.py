@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from metadata.authorizer.access import Denial
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.authorizer.access import Denial
+from kquorum.wire.protocol.api_keys import ApiKey
 
 WINDOW_MS: Final = 60_000
 # Who asks for ever new names would else write as many lines, and fill our memory.

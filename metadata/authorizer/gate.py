@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from functools import partial
 
-from metadata.authorizer.access import Access
-from metadata.authorizer.authorization import Authorization
-from metadata.authorizer.authorizer import Authorizer, NotLoadedError
-from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.verdict import Verdict
-from metadata.controller import refusals
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.image import MetadataImage
-from metadata.image.topics import TopicsImage
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.authorization import Authorization
+from kquorum.metadata.authorizer.authorizer import Authorizer, NotLoadedError
+from kquorum.metadata.authorizer.denial_log import DenialLog
+from kquorum.metadata.authorizer.verdict import Verdict
+from kquorum.metadata.controller import refusals
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.topics import TopicsImage
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from metadata.authorizer.access import Access
-from metadata.authorizer.codes import FAILED, Operation, ResourceType
-from metadata.authorizer.verdict import Verdict
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.controller.security.delegation_tokens import token_owner
-from wire.messages.describe_delegation_token import (
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
+from kquorum.metadata.authorizer.verdict import Verdict
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller.security.delegation_tokens import token_owner
+from kquorum.wire.messages.describe_delegation_token import (
     DescribedDelegationToken,
     DescribeDelegationTokenResponse,
 )

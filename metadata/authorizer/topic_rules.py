@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from metadata.authorizer.access import Access
-from metadata.authorizer.codes import FAILED, Operation, ResourceType
-from metadata.authorizer.verdict import Verdict, adding
-from metadata.controller.refusals import topic_refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.topic_names import METADATA_TOPIC_NAME
-from wire.uuids import ZERO_UUID
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
+from kquorum.metadata.authorizer.verdict import Verdict, adding
+from kquorum.metadata.controller.refusals import topic_refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.topic_names import METADATA_TOPIC_NAME
+from kquorum.wire.uuids import ZERO_UUID
 
 _FAILED = FAILED[ResourceType.TOPIC]
 _REFUSED = ApiError(_FAILED, "Authorization failed.")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from metadata.controller.requests import ApiError, Values
+from kquorum.metadata.controller.requests import ApiError, Values
 
 
 def _unchanged(answer: Any) -> Any:

@@ -1,8 +1,8 @@
 """Configs of a client metrics subscription (KIP-714)."""
 
-from metadata.configs.definition import integer, names
-from metadata.configs.used_by import CLIENT_METRICS
-from metadata.configs.validators import list_of
+from kquorum.metadata.configs.definition import integer, names
+from kquorum.metadata.configs.used_by import CLIENT_METRICS
+from kquorum.metadata.configs.validators import list_of
 
 DEFINITIONS = (
     integer(

@@ -1,6 +1,6 @@
 """Brokers: offsets, transactions, and groups of the classic, consumer and streams protocols (KIP-848, KIP-1071)."""
 
-from metadata.configs.definition import (
+from kquorum.metadata.configs.definition import (
     INT_MAX,
     Importance,
     Update,
@@ -11,13 +11,13 @@ from metadata.configs.definition import (
     short,
     string,
 )
-from metadata.configs.used_by import (
+from kquorum.metadata.configs.used_by import (
     GROUP_CONFIGS,
     GROUP_COORDINATOR,
     INTERNAL_TOPICS,
     TRANSACTION_COORDINATOR,
 )
-from metadata.configs.validators import at_least, list_of, one_of_any_case
+from kquorum.metadata.configs.validators import at_least, list_of, one_of_any_case
 
 OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
     integer(

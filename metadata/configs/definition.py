@@ -4,8 +4,8 @@ one function for each type, which writes a definition in a few words."""
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from metadata.configs.used_by import Use
-from metadata.configs.validators import PARSERS, ConfigValue, Validator, invalid_value
+from kquorum.metadata.configs.used_by import Use
+from kquorum.metadata.configs.validators import PARSERS, ConfigValue, Validator, invalid_value
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

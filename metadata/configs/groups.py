@@ -1,8 +1,8 @@
 """Configs of a group (GroupConfig of Kafka 4.3)."""
 
-from metadata.configs.definition import Synonym, boolean, integer, string
-from metadata.configs.used_by import GROUP_COORDINATOR, SHARE_COORDINATOR
-from metadata.configs.validators import at_least, auto_offset_reset, one_of
+from kquorum.metadata.configs.definition import Synonym, boolean, integer, string
+from kquorum.metadata.configs.used_by import GROUP_COORDINATOR, SHARE_COORDINATOR
+from kquorum.metadata.configs.validators import at_least, auto_offset_reset, one_of
 
 DEFINITIONS = (
     integer(

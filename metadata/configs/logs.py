@@ -1,6 +1,6 @@
 """Brokers: partition logs, their directories and compaction, and the topics that are created."""
 
-from metadata.configs.definition import (
+from kquorum.metadata.configs.definition import (
     LONG_MAX,
     Importance,
     Update,
@@ -11,7 +11,7 @@ from metadata.configs.definition import (
     names,
     string,
 )
-from metadata.configs.used_by import (
+from kquorum.metadata.configs.used_by import (
     BROKER,
     CONTROLLER,
     LOG_CLEANER,
@@ -20,7 +20,7 @@ from metadata.configs.used_by import (
     TOPIC_CONFIGS,
     not_yet,
 )
-from metadata.configs.validators import at_least, between, between_or_default, list_of, one_of
+from kquorum.metadata.configs.validators import at_least, between, between_or_default, list_of, one_of
 
 LOGS = (
     boolean(

@@ -1,7 +1,7 @@
 """Brokers: listeners, connections, limits, threads and metrics."""
 
-from metadata.configs.definition import INT_MAX, Importance, Update, boolean, integer, long, names, string
-from metadata.configs.used_by import (
+from kquorum.metadata.configs.definition import INT_MAX, Importance, Update, boolean, integer, long, names, string
+from kquorum.metadata.configs.used_by import (
     BROKER,
     CLIENT_METRICS,
     CONTROLLER_PEERS,
@@ -17,7 +17,7 @@ from metadata.configs.used_by import (
     never,
     refused,
 )
-from metadata.configs.validators import at_least, list_of, one_of
+from kquorum.metadata.configs.validators import at_least, list_of, one_of
 
 DEFINITIONS = (
     names(

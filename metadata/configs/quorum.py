@@ -1,7 +1,7 @@
 """Brokers: the node itself, the quorum and the metadata log."""
 
-from metadata.configs.definition import LONG_MAX, Importance, boolean, integer, long, names, string
-from metadata.configs.used_by import (
+from kquorum.metadata.configs.definition import LONG_MAX, Importance, boolean, integer, long, names, string
+from kquorum.metadata.configs.used_by import (
     BROKER,
     CONTROLLER,
     LISTENERS,
@@ -12,7 +12,7 @@ from metadata.configs.used_by import (
     START,
     never,
 )
-from metadata.configs.validators import at_least, list_of, not_empty, one_of
+from kquorum.metadata.configs.validators import at_least, list_of, not_empty, one_of
 
 DEFINITIONS = (
     # Kafka has no lower bound.

@@ -1,8 +1,8 @@
 """Brokers: tiered storage (KIP-405)."""
 
-from metadata.configs.definition import LONG_MAX, Importance, Update, boolean, double, integer, long, string
-from metadata.configs.used_by import TIERED_STORAGE, TOPIC_CONFIGS
-from metadata.configs.validators import at_least, between, not_empty
+from kquorum.metadata.configs.definition import LONG_MAX, Importance, Update, boolean, double, integer, long, string
+from kquorum.metadata.configs.used_by import TIERED_STORAGE, TOPIC_CONFIGS
+from kquorum.metadata.configs.validators import at_least, between, not_empty
 
 DEFINITIONS = (
     boolean(

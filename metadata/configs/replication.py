@@ -1,7 +1,7 @@
 """Brokers: replication, leaders and quotas."""
 
-from metadata.configs.definition import LONG_MAX, Importance, Update, boolean, integer, klass, long, string
-from metadata.configs.used_by import (
+from kquorum.metadata.configs.definition import LONG_MAX, Importance, Update, boolean, integer, klass, long, string
+from kquorum.metadata.configs.used_by import (
     CLIENT_QUOTAS,
     CONTROLLER,
     DATA_PLANE,
@@ -9,7 +9,7 @@ from metadata.configs.used_by import (
     REPLICATION,
     TRANSACTION_COORDINATOR,
 )
-from metadata.configs.validators import at_least
+from kquorum.metadata.configs.validators import at_least
 
 DEFINITIONS = (
     integer(

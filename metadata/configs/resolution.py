@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from metadata.configs.definition import Synonym
-from metadata.configs.table import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, without_listener
-from metadata.configs.validators import InvalidConfigError
-from metadata.image.configs import BROKER, CLUSTER_DEFAULT, ConfigResource
-from metadata.image.image import MetadataImage
+from kquorum.metadata.configs.definition import Synonym
+from kquorum.metadata.configs.table import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, without_listener
+from kquorum.metadata.configs.validators import InvalidConfigError
+from kquorum.metadata.image.configs import BROKER, CLUSTER_DEFAULT, ConfigResource
+from kquorum.metadata.image.image import MetadataImage
 
 # DescribeConfigsResponse, ConfigSource.
 SOURCE_TOPIC = 1

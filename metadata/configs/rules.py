@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterable, Mapping
 from re import _parser  # type: ignore[attr-defined]
 
-from metadata.configs.definition import ConfigDefinition, Update
-from metadata.configs.resolution import NodeConfigs, group_synonym
-from metadata.configs.table import (
+from kquorum.metadata.configs.definition import ConfigDefinition, Update
+from kquorum.metadata.configs.resolution import NodeConfigs, group_synonym
+from kquorum.metadata.configs.table import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
     without_listener,
 )
-from metadata.configs.validators import (
+from kquorum.metadata.configs.validators import (
     ConfigValue,
     InvalidConfigError,
     InvalidConfigRequestError,

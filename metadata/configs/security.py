@@ -1,6 +1,6 @@
 """Brokers: TLS, SASL, authorization, policies and delegation tokens."""
 
-from metadata.configs.definition import (
+from kquorum.metadata.configs.definition import (
     Importance,
     Update,
     boolean,
@@ -13,7 +13,7 @@ from metadata.configs.definition import (
     short,
     string,
 )
-from metadata.configs.used_by import (
+from kquorum.metadata.configs.used_by import (
     AUTHORIZER,
     CONTROLLER_PEERS,
     JAVA_CLASS,
@@ -24,7 +24,7 @@ from metadata.configs.used_by import (
     never,
     refused,
 )
-from metadata.configs.validators import at_least, between, list_of, one_of, one_of_any_case
+from kquorum.metadata.configs.validators import at_least, between, list_of, one_of, one_of_any_case
 
 TLS = (
     boolean(

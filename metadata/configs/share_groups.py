@@ -1,8 +1,8 @@
 """Brokers: share groups and their coordinator (KIP-932)."""
 
-from metadata.configs.definition import Importance, Update, integer, names, short, string
-from metadata.configs.used_by import GROUP_CONFIGS, INTERNAL_TOPICS, SHARE_COORDINATOR
-from metadata.configs.validators import at_least, between, list_of
+from kquorum.metadata.configs.definition import Importance, Update, integer, names, short, string
+from kquorum.metadata.configs.used_by import GROUP_CONFIGS, INTERNAL_TOPICS, SHARE_COORDINATOR
+from kquorum.metadata.configs.validators import at_least, between, list_of
 
 DEFINITIONS = (
     integer(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from itertools import chain
 
-from metadata.configs import (
+from kquorum.metadata.configs import (
     client_metrics,
     coordinators,
     groups,
@@ -21,7 +21,7 @@ from metadata.configs import (
     share_groups,
     topics,
 )
-from metadata.configs.definition import ConfigDefinition
+from kquorum.metadata.configs.definition import ConfigDefinition
 
 Definitions = Mapping[str, ConfigDefinition]
 

@@ -1,7 +1,7 @@
 """Configs of a topic (LogConfig and TopicConfig of Kafka 4.3, KIP-405 for tiered storage)."""
 
-from metadata.configs.definition import LONG_MAX, Synonym, boolean, double, integer, long, names, string
-from metadata.configs.used_by import (
+from kquorum.metadata.configs.definition import LONG_MAX, Synonym, boolean, double, integer, long, names, string
+from kquorum.metadata.configs.used_by import (
     CONTROLLER,
     DATA_PLANE,
     LOG_CLEANER,
@@ -9,7 +9,7 @@ from metadata.configs.used_by import (
     REPLICATION,
     TIERED_STORAGE,
 )
-from metadata.configs.validators import (
+from kquorum.metadata.configs.validators import (
     at_least,
     between,
     between_or_default,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from metadata.configs.table import default_flag, default_number
-from snapshots.bootstrap import bootstrap_records
-from wire.schema import MetadataRecord
+from kquorum.metadata.configs.table import default_flag, default_number
+from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.schema import MetadataRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,16 @@ from uuid import UUID
 from immutables import Map
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.brokers.liveness import BrokerLiveness
-from metadata.controller.config import ControllerConfig
-from metadata.controller.mutation_quotas import Buckets, MutationCharges, MutationQuotas
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
-from metadata.image.directories import MIGRATING, UNASSIGNED
-from metadata.image.image import MetadataImage
-from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from raft.ports import RandomSource
+from kquorum.metadata.controller.brokers.liveness import BrokerLiveness
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.mutation_quotas import Buckets, MutationCharges, MutationQuotas
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
+from kquorum.metadata.image.directories import MIGRATING, UNASSIGNED
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
+from kquorum.raft.ports import RandomSource
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 MIN_IN_SYNC_REPLICAS = "min.insync.replicas"

@@ -10,23 +10,23 @@ from dataclasses import dataclass, field, replace
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.brokers.liveness import BrokerLiveness, Contact
-from metadata.controller.brokers.state_records import fence_record
-from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from metadata.controller.divided_requests import DividedRequest, divided
-from metadata.controller.log_writer import LogWriter
-from metadata.controller.mutation_quotas import Buckets, MutationCharges, MutationQuotas
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
-from metadata.controller.partitions.broker_movement import Movement, counted_on
-from metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
-from metadata.controller.partitions.elect_leaders import CLEAN_ELECTION, LEADER_BALANCING, UNCLEAN_ELECTION
-from metadata.controller.periodic import PeriodicTask, Schedule
-from metadata.controller.quorum.activation import activation_records
-from metadata.controller.quorum.describe_cluster import describe_cluster
-from metadata.controller.quorum.features import check_levels
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import (
+from kquorum.metadata.controller.brokers.liveness import BrokerLiveness, Contact
+from kquorum.metadata.controller.brokers.state_records import fence_record
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.divided_requests import DividedRequest, divided
+from kquorum.metadata.controller.log_writer import LogWriter
+from kquorum.metadata.controller.mutation_quotas import Buckets, MutationCharges, MutationQuotas
+from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from kquorum.metadata.controller.partitions.broker_movement import Movement, counted_on
+from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
+from kquorum.metadata.controller.partitions.elect_leaders import CLEAN_ELECTION, LEADER_BALANCING, UNCLEAN_ELECTION
+from kquorum.metadata.controller.periodic import PeriodicTask, Schedule
+from kquorum.metadata.controller.quorum.activation import activation_records
+from kquorum.metadata.controller.quorum.describe_cluster import describe_cluster
+from kquorum.metadata.controller.quorum.features import check_levels
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import (
     ApiError,
     ControllerRequest,
     Reply,
@@ -35,20 +35,20 @@ from metadata.controller.requests import (
     check_deadline,
     not_controller,
 )
-from metadata.controller.results import ControllerResult
-from metadata.controller.security.delegation_tokens import EXPIRY_SWEEP
-from metadata.controller.timeline import Publisher, Timeline, plain_records
-from metadata.controller_apis import HANDLERS, READERS, Handler
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.image import MetadataImage
-from metadata.image.metadata_version import NO_OP_RECORD
-from metadata.snapshot import LoadedSnapshot
-from raft.errors import NotLeaderError
-from raft.ports import RaftPort, RandomSource
-from wire.log_batch import LogBatch
-from wire.metadata_records.features import NoOpRecord
-from wire.protocol.api_keys import ApiKey
-from wire.schema import MetadataRecord
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.security.delegation_tokens import EXPIRY_SWEEP
+from kquorum.metadata.controller.timeline import Publisher, Timeline, plain_records
+from kquorum.metadata.controller_apis import HANDLERS, READERS, Handler
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import NO_OP_RECORD
+from kquorum.metadata.snapshot import LoadedSnapshot
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.ports import RaftPort, RandomSource
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.schema import MetadataRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values
-from metadata.forwarding import has_error
-from metadata.image.image import MetadataImage
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Reply, Values
+from kquorum.metadata.forwarding import has_error
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.protocol.api_keys import ApiKey
 
 # What takes the active controller some twenty milliseconds, in units of about 25 microseconds.
 PART_WEIGHT: Final = 600

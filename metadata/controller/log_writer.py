@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions.change_batch import PartitionChangeBatch
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.timeline import (
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.timeline import (
     Entry,
     Proposed,
     RecordRun,
@@ -25,22 +25,22 @@ from metadata.controller.timeline import (
     record_count,
     stretches,
 )
-from metadata.forwarding import tells_error
-from metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
-from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
-from raft.errors import RecordBatchTooLargeError
-from raft.ports import RaftPort
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.metadata_records.features import (
+from kquorum.metadata.forwarding import tells_error
+from kquorum.metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
+from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
+from kquorum.raft.errors import RecordBatchTooLargeError
+from kquorum.raft.ports import RaftPort
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
 )
-from wire.proto.audit_pb2 import AuditNote
-from wire.protocol.apis import api_name
-from wire.record_frame import decode_record, encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.protocol.apis import api_name
+from kquorum.wire.record_frame import decode_record, encode_record
+from kquorum.wire.schema import MetadataRecord
 
 
 def audit_record(

@@ -12,9 +12,9 @@ from typing import Final, Generic, TypeVar
 from immutables import Map
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.image.quotas import ClientQuotasImage, QuotaEntity
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
+from kquorum.wire.protocol.api_keys import ApiKey
 
 Key = TypeVar("Key", bound=Hashable)
 

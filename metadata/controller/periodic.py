@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from wire.schema import MetadataRecord
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.wire.schema import MetadataRecord
 
 
 class Outcome(NamedTuple):

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.configs import client_quotas
-from metadata.controller.configs.alter_configs import config_refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.security.delegation_tokens import creation_refusal
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.controller.configs import client_quotas
+from kquorum.metadata.controller.configs.alter_configs import config_refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.security.delegation_tokens import creation_refusal
+from kquorum.wire.protocol.api_keys import ApiKey
 
 _Shape = Callable[[ControllerRequest, ApiError], Values]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 # A string of an answer has 32,767 bytes at most, and a character up to four.
 MAX_MESSAGE_CHARACTERS = 2_000

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval
-from metadata.controller.requests import Values
-from metadata.controller.timeline import Entry
+from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.controller.timeline import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

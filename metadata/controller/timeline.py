@@ -12,15 +12,15 @@ from typing import Final
 
 from immutables import Map
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.loading import replay_runs
-from metadata.loader import MetadataLoader
-from metadata.snapshot import LoadedSnapshot
-from wire.audit_note import NO_NOTE_HASH, note_hash
-from wire.log_batch import LogBatch
-from wire.record_batch import read_batch_header
-from wire.schema import MetadataRecord
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.loading import replay_runs
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.metadata.snapshot import LoadedSnapshot
+from kquorum.wire.audit_note import NO_NOTE_HASH, note_hash
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.record_batch import read_batch_header
+from kquorum.wire.schema import MetadataRecord
 
 
 class RecordRun:

@@ -2,11 +2,11 @@
 
 from itertools import groupby
 
-from metadata.controller.requests import ApiError
-from metadata.controller.security.acls import filter_of, pattern_values
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.security import AccessControlEntry
-from wire.messages.describe_acls import (
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller.security.acls import filter_of, pattern_values
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.security import AccessControlEntry
+from kquorum.wire.messages.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
     DescribeAclsResource,

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.configs.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
-from metadata.controller.requests import ApiError
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.quotas import QuotaEntity
-from wire.messages.describe_client_quotas import (
+from kquorum.metadata.controller.configs.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.quotas import QuotaEntity
+from kquorum.wire.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,

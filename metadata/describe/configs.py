@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.definition import ConfigDefinition, ConfigType, Update
-from metadata.configs.resolution import (
+from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType, Update
+from kquorum.metadata.configs.resolution import (
     SOURCE_CLIENT_METRICS,
     SOURCE_DEFAULT,
     SOURCE_DYNAMIC_DEFAULT_BROKER,
@@ -25,7 +25,7 @@ from metadata.configs.resolution import (
     group_synonym,
     topic_synonyms,
 )
-from metadata.configs.table import (
+from kquorum.metadata.configs.table import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -33,12 +33,12 @@ from metadata.configs.table import (
     definition_of,
     is_sensitive,
 )
-from metadata.configs.validators import ConfigValue, InvalidConfigError
-from metadata.controller.configs.alter_configs import node_id_of
-from metadata.controller.requests import ApiError
-from metadata.controller.topics.names import check_topic_name
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.configs import (
+from kquorum.metadata.configs.validators import ConfigValue, InvalidConfigError
+from kquorum.metadata.controller.configs.alter_configs import node_id_of
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller.topics.names import check_topic_name
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
@@ -47,9 +47,9 @@ from metadata.image.configs import (
     TOPIC,
     ConfigResource,
 )
-from metadata.image.image import MetadataImage
-from wire.message_codec import encode
-from wire.messages.describe_configs import (
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -57,10 +57,10 @@ from wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from wire.messages.list_config_resources import ConfigResource as ListedConfigResource
-from wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
-from wire.protocol.arrays import array_length
-from wire.protocol.headers import EncodedBody
+from kquorum.wire.messages.list_config_resources import ConfigResource as ListedConfigResource
+from kquorum.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from kquorum.wire.protocol.arrays import array_length
+from kquorum.wire.protocol.headers import EncodedBody
 
 
 def list_config_resources(question: DescribeRequest) -> ListConfigResourcesResponse:

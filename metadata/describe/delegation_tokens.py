@@ -2,10 +2,10 @@
 
 from kio.schema.errors import ErrorCode
 
-from metadata.delegation_tokens import HMAC_KEY_CONFIG, owners_and_renewers, split_principal, token_hmac
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.security import DelegationToken
-from wire.messages.describe_delegation_token import (
+from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG, owners_and_renewers, split_principal, token_hmac
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.security import DelegationToken
+from kquorum.wire.messages.describe_delegation_token import (
     DescribedDelegationToken,
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenRequest,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from metadata.image.image import MetadataImage
+from kquorum.metadata.image.image import MetadataImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

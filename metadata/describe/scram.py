@@ -4,9 +4,9 @@ from collections import Counter
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import cut_message
-from metadata.describe.describe_request import DescribeRequest
-from wire.messages.describe_user_scram_credentials import (
+from kquorum.metadata.controller.requests import cut_message
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.wire.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,

@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple, Protocol
 import grpc
 from kio.schema.errors import ErrorCode
 
-from metadata.authorizer.authorizer import NotLoadedError
-from metadata.authorizer.codes import Operation
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.image.image import MetadataImage
-from network.security.errors import UnnamedCertificate
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.authorizer.authorizer import NotLoadedError
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.security.errors import UnnamedCertificate
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class BadMessage(Exception):

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from typing import Final
 
-from metadata.changes import Change, ChangeKind, ChangeTracker
-from metadata.grpc.source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
-from metadata.image.errors import ReplayError
-from wire.errors import DecodeError
+from kquorum.metadata.changes import Change, ChangeKind, ChangeTracker
+from kquorum.metadata.grpc.source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.wire.errors import DecodeError
 
 WATCHER_QUEUE_CHANGES = 10_000
 

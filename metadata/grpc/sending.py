@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 import grpc
 
-from metadata.grpc.feed import WatcherOverrun
-from metadata.grpc.inspect.messages import UnknownType
-from metadata.grpc.source import (
+from kquorum.metadata.grpc.feed import WatcherOverrun
+from kquorum.metadata.grpc.inspect.messages import UnknownType
+from kquorum.metadata.grpc.source import (
     LogUnreadable,
     NoSuchSnapshot,
     NotReady,
@@ -17,8 +17,8 @@ from metadata.grpc.source import (
     OffsetOutOfRange,
     ServerStopping,
 )
-from metadata.image.errors import ReplayError
-from wire.errors import DecodeError
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.wire.errors import DecodeError
 
 
 class BadRange(Exception):

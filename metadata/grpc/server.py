@@ -20,20 +20,20 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from metadata.grpc.access import MemberGate
-from metadata.grpc.broker.service import BrokerCalls, BrokerService
-from metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
-from metadata.grpc.inspect.service import InspectService
-from metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
-from metadata.grpc.source import CommittedLog, InspectSource
-from network.errors import CannotListen, listen_error
-from network.limits import GrpcLimits
-from network.security.reloading import TlsMaterial
-from network.security.tls import TlsFiles
-from wire.proto import broker_pb2, inspect_pb2, quorum_pb2
-from wire.proto.broker_pb2_grpc import add_BrokerServicer_to_server
-from wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
-from wire.proto.quorum_pb2_grpc import add_QuorumServicer_to_server
+from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.grpc.broker.service import BrokerCalls, BrokerService
+from kquorum.metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
+from kquorum.metadata.grpc.inspect.service import InspectService
+from kquorum.metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
+from kquorum.metadata.grpc.source import CommittedLog, InspectSource
+from kquorum.network.errors import CannotListen, listen_error
+from kquorum.network.limits import GrpcLimits
+from kquorum.network.security.reloading import TlsMaterial
+from kquorum.network.security.tls import TlsFiles
+from kquorum.wire.proto import broker_pb2, inspect_pb2, quorum_pb2
+from kquorum.wire.proto.broker_pb2_grpc import add_BrokerServicer_to_server
+from kquorum.wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
+from kquorum.wire.proto.quorum_pb2_grpc import add_QuorumServicer_to_server
 
 _STATUS: Final = grpc.StatusCode.INTERNAL  # as gRPC's table of statuses has it
 _MESSAGE: Final = (

@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from metadata.image.image import MetadataImage
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch, parse_batches
-from wire.record_batch import check_batch
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch, parse_batches
+from kquorum.wire.record_batch import check_batch
 
 ImageCallback = Callable[[object, MetadataImage], None]
 

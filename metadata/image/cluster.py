@@ -8,8 +8,8 @@ from uuid import UUID
 
 from immutables import Map
 
-from metadata.image.errors import CannotReplayError
-from wire.metadata_records.cluster import (
+from kquorum.metadata.image.errors import CannotReplayError
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,

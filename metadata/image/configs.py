@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
 
 TOPIC = 2
 BROKER = 4

@@ -4,19 +4,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from metadata.image.cluster import BrokerRegistration, ClusterDelta, ControllerRegistration
-from metadata.image.configs import ConfigResource, ConfigsDelta
-from metadata.image.errors import CannotReplayError, ReplayError
-from metadata.image.features import FeaturesDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_changes import PartitionChanges
-from metadata.image.partitions import PartitionTable
-from metadata.image.quotas import ClientQuotasDelta, ProducerIdsDelta
-from metadata.image.security import SecurityDelta
-from metadata.image.topics import TopicsDelta
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.metadata_records import cluster, configs, features, security, topics
-from wire.schema import MetadataRecord
+from kquorum.metadata.image.cluster import BrokerRegistration, ClusterDelta, ControllerRegistration
+from kquorum.metadata.image.configs import ConfigResource, ConfigsDelta
+from kquorum.metadata.image.errors import CannotReplayError, ReplayError
+from kquorum.metadata.image.features import FeaturesDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.partition_changes import PartitionChanges
+from kquorum.metadata.image.partitions import PartitionTable
+from kquorum.metadata.image.quotas import ClientQuotasDelta, ProducerIdsDelta
+from kquorum.metadata.image.security import SecurityDelta
+from kquorum.metadata.image.topics import TopicsDelta
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.metadata_records import cluster, configs, features, security, topics
+from kquorum.wire.schema import MetadataRecord
 
 
 class MetadataDelta:

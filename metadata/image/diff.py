@@ -11,17 +11,17 @@ from uuid import UUID
 
 import numpy as np
 
-from metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint, SupportedFeature
-from metadata.image.configs import BROKER, TOPIC, ConfigResource, ConfigsImage
-from metadata.image.features import FeaturesImage
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
-from metadata.image.quotas import ClientQuotasImage, QuotaEntity
-from metadata.image.security import ScramCredential, SecurityImage
-from metadata.image.topics import TopicImage, TopicsImage
-from wire.sensitive_configs import is_sensitive_config
-from wire.uuids import uuid_to_text
+from kquorum.metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint, SupportedFeature
+from kquorum.metadata.image.configs import BROKER, TOPIC, ConfigResource, ConfigsImage
+from kquorum.metadata.image.features import FeaturesImage
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
+from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
+from kquorum.metadata.image.security import ScramCredential, SecurityImage
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.wire.sensitive_configs import is_sensitive_config
+from kquorum.wire.uuids import uuid_to_text
 
 Plain = None | bool | int | float | str | tuple["Plain", ...]
 _K = TypeVar("_K")

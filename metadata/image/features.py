@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
-from metadata.image.metadata_version import METADATA_VERSION, MINIMUM_METADATA_VERSION
-from wire.metadata_records.features import FeatureLevelRecord, ZkMigrationStateRecord
+from kquorum.metadata.image.metadata_version import METADATA_VERSION, MINIMUM_METADATA_VERSION
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, ZkMigrationStateRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

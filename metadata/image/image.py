@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from metadata.image.cluster import ClusterImage
-from metadata.image.configs import ConfigsImage
-from metadata.image.features import FeaturesImage
-from metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
-from metadata.image.security import SecurityImage
-from metadata.image.topics import TopicsImage
+from kquorum.metadata.image.cluster import ClusterImage
+from kquorum.metadata.image.configs import ConfigsImage
+from kquorum.metadata.image.features import FeaturesImage
+from kquorum.metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
+from kquorum.metadata.image.security import SecurityImage
+from kquorum.metadata.image.topics import TopicsImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.image.partition_changes import CHANGE_FRAME, changes_of
-from metadata.image.partition_records import (
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_changes import CHANGE_FRAME, changes_of
+from kquorum.metadata.image.partition_records import (
     IDENTITY,
     LISTS_AT,
     PARTITION_FRAME,
@@ -20,10 +20,10 @@ from metadata.image.partition_records import (
     VERSION_AT,
     read_by_columns,
 )
-from wire.codegen.kinds import uuid_of
-from wire.metadata_records.topics import TopicRecord
-from wire.record_frame import decode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.codegen.kinds import uuid_of
+from kquorum.wire.metadata_records.topics import TopicRecord
+from kquorum.wire.record_frame import decode_record
+from kquorum.wire.schema import MetadataRecord
 
 # Shorter runs are quicker replayed one by one.
 WORTH_COLUMNS: Final = 16

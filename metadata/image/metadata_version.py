@@ -5,9 +5,9 @@ Levels and record versions: Apache Kafka's `MetadataVersion`; the thresholds are
 
 from functools import lru_cache
 
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
+from kquorum.wire.schema import MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"

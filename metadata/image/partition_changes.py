@@ -16,10 +16,10 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.partition_state import NO_LEADER_CHANGE
-from metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable, table_of_cells
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.record_frame import FRAME_VERSION
+from kquorum.metadata.image.partition_state import NO_LEADER_CHANGE
+from kquorum.metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable, table_of_cells
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.record_frame import FRAME_VERSION
 
 NO_ISR_CHANGE: Final = -1
 _IDS, _LEADERS, _LEADER_EPOCHS, _PARTITION_EPOCHS, _RECOVERY_STATES = range(5)

@@ -16,13 +16,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.directories import MIGRATING
-from metadata.image.partition_state import RECOVERED
-from metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable, table_of_cells
-from wire.codegen.kinds import FIXED, uuid_of
-from wire.metadata_records.topics import PartitionRecord
-from wire.record_frame import FRAME_VERSION, encode_record
-from wire.schema import plan_of
+from kquorum.metadata.image.directories import MIGRATING
+from kquorum.metadata.image.partition_state import RECOVERED
+from kquorum.metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable, table_of_cells
+from kquorum.wire.codegen.kinds import FIXED, uuid_of
+from kquorum.wire.metadata_records.topics import PartitionRecord
+from kquorum.wire.record_frame import FRAME_VERSION, encode_record
+from kquorum.wire.schema import plan_of
 
 PARTITION_FRAME: Final = bytes([FRAME_VERSION, PartitionRecord.api_key])
 VERSION_AT: Final = len(PARTITION_FRAME)

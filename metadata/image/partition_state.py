@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from metadata.image.directories import MIGRATING
-from metadata.image.errors import CannotReplayError
-from wire.drafts import draft_of
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
+from kquorum.metadata.image.directories import MIGRATING
+from kquorum.metadata.image.errors import CannotReplayError
+from kquorum.wire.drafts import draft_of
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2

@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.partition_state import NO_LEADER, RECOVERED, PartitionState, StateDraft
+from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERED, PartitionState, StateDraft
 
 Column = NDArray[np.int32]
 

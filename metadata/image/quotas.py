@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from immutables import Map
 
-from metadata.image.errors import CannotReplayError
-from wire.metadata_records.configs import ClientQuotaRecord
-from wire.metadata_records.features import ProducerIdsRecord
+from kquorum.metadata.image.errors import CannotReplayError
+from kquorum.wire.metadata_records.configs import ClientQuotaRecord
+from kquorum.wire.metadata_records.features import ProducerIdsRecord
 
 # (type, name) pairs, sorted by type; the name None is the default entity of its type.
 QuotaEntity = tuple[tuple[str, str | None], ...]

@@ -3,25 +3,25 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration
-from metadata.image.configs import ConfigsImage
-from metadata.image.directories import MIGRATING
-from metadata.image.features import FeaturesImage
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.loading import delta_from_values
-from metadata.image.metadata_version import (
+from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration
+from kquorum.metadata.image.configs import ConfigsImage
+from kquorum.metadata.image.directories import MIGRATING
+from kquorum.metadata.image.features import FeaturesImage
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.loading import delta_from_values
+from kquorum.metadata.image.metadata_version import (
     DIRECTORIES,
     METADATA_VERSION,
     partition_record_version,
     record_version,
 )
-from metadata.image.partition_records import partition_values
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import PartitionTable
-from metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
-from metadata.image.security import DelegationToken, SecurityImage
-from metadata.image.topics import TopicImage, TopicsImage
-from wire.metadata_records.cluster import (
+from kquorum.metadata.image.partition_records import partition_values
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import PartitionTable
+from kquorum.metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
+from kquorum.metadata.image.security import DelegationToken, SecurityImage
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.wire.metadata_records.cluster import (
     BrokerEndpoint,
     BrokerFeature,
     ControllerEndpoint,
@@ -29,16 +29,16 @@ from wire.metadata_records.cluster import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
-from wire.metadata_records.configs import ClientQuotaRecord, ConfigRecord, EntityData
-from wire.metadata_records.features import FeatureLevelRecord, ProducerIdsRecord, ZkMigrationStateRecord
-from wire.metadata_records.security import (
+from kquorum.wire.metadata_records.configs import ClientQuotaRecord, ConfigRecord, EntityData
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, ProducerIdsRecord, ZkMigrationStateRecord
+from kquorum.wire.metadata_records.security import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     UserScramCredentialRecord,
 )
-from wire.metadata_records.topics import PartitionRecord, TopicRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 _PARTITIONS_AT_ONCE = 4096
 

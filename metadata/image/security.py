@@ -6,8 +6,8 @@ from uuid import UUID
 
 from immutables import Map
 
-from metadata.image.errors import CannotReplayError
-from wire.metadata_records.security import (
+from kquorum.metadata.image.errors import CannotReplayError
+from kquorum.wire.metadata_records.security import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
@@ -15,8 +15,8 @@ from wire.metadata_records.security import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from wire.salt_forms import FormCounts, SaltForm, form_of
-from wire.uuids import uuid_to_text
+from kquorum.wire.salt_forms import FormCounts, SaltForm, form_of
+from kquorum.wire.uuids import uuid_to_text
 
 
 class Binding(NamedTuple):

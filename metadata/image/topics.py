@@ -13,24 +13,24 @@ from uuid import UUID
 import numpy as np
 from immutables import Map
 
-from metadata.image.errors import CannotReplayError
-from metadata.image.partition_changes import PartitionChanges, stretches, tables_after
-from metadata.image.partition_state import (
+from kquorum.metadata.image.errors import CannotReplayError
+from kquorum.metadata.image.partition_changes import PartitionChanges, stretches, tables_after
+from kquorum.metadata.image.partition_state import (
     NO_LEADER,
     PartitionState,
     partition_after_change,
     partition_from_record,
 )
-from metadata.image.partitions import EMPTY_PARTITIONS, Column, PartitionTable, table_of
-from wire.codegen.kinds import uuid_of
-from wire.metadata_records.topics import (
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, Column, PartitionTable, table_of
+from kquorum.wire.codegen.kinds import uuid_of
+from kquorum.wire.metadata_records.topics import (
     ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from wire.uuids import uuid_to_text
+from kquorum.wire.uuids import uuid_to_text
 
 _FEW = 64
 

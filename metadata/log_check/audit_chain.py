@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError as ProtobufDecodeError
 
-from wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
-from wire.errors import DecodeError
-from wire.metadata_records.features import (
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
 )
-from wire.proto.audit_pb2 import AuditNote
-from wire.record_batch import Record
-from wire.record_frame import decode_record
-from wire.wording import counted
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.record_batch import Record
+from kquorum.wire.record_frame import decode_record
+from kquorum.wire.wording import counted
 
 # The second byte of a record's frame is its type, for types below 128: most records need not be decoded here.
 _TYPES = frozenset(

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from wire.record_batch import BatchHeader
+from kquorum.wire.record_batch import BatchHeader
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")

@@ -6,17 +6,17 @@ Fed with what `walk_batches` finds; does no input or output, and holds no more t
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from metadata.log_check import remedies
-from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.log_check.indexes import IndexWalk
-from metadata.log_check.snapshot_comparison import LoadedSnapshot, LogEnd, SnapshotComparison
-from metadata.log_check.state_replay import RecordedHash
-from snapshots.naming import SnapshotId
-from wire.batch_rules import header_fault, record_fault
-from wire.control_records import decode_control_record
-from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch
-from wire.record_batch import Record, read_records
+from kquorum.metadata.log_check import remedies
+from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
+from kquorum.metadata.log_check.indexes import IndexWalk
+from kquorum.metadata.log_check.snapshot_comparison import LoadedSnapshot, LogEnd, SnapshotComparison
+from kquorum.metadata.log_check.state_replay import RecordedHash
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.wire.batch_rules import header_fault, record_fault
+from kquorum.wire.control_records import decode_control_record
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import Damage, ScannedBatch
+from kquorum.wire.record_batch import Record, read_records
 
 
 @dataclass(slots=True)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.diff import StateChange, diff_images
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.log_check import remedies
-from metadata.log_check.audit_chain import AuditChain, AuditFault
-from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.log_check.state_replay import (
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.diff import StateChange, diff_images
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.log_check import remedies
+from kquorum.metadata.log_check.audit_chain import AuditChain, AuditFault
+from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
+from kquorum.metadata.log_check.state_replay import (
     HashComparison,
     QuorumView,
     RecordedHash,
@@ -25,14 +25,14 @@ from metadata.log_check.state_replay import (
     diff_voters,
     is_unknown_record,
 )
-from snapshots.checking import SnapshotFault, SnapshotScan
-from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
-from wire.audit_note import note_hash
-from wire.control_records import ControlRecord
-from wire.errors import DecodeError
-from wire.record_batch import BatchHeader, Record
-from wire.record_frame import decode_record
-from wire.wording import counted
+from kquorum.snapshots.checking import SnapshotFault, SnapshotScan
+from kquorum.snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
+from kquorum.wire.audit_note import note_hash
+from kquorum.wire.control_records import ControlRecord
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import BatchHeader, Record
+from kquorum.wire.record_frame import decode_record
+from kquorum.wire.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from metadata.image.diff import Action, FieldChange, Plain, StateChange, StateKind
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage
-from metadata.loader import MetadataLoader
-from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.state_hash.image_hash import hash_of_image, state_hash_text
-from wire.control_records import ControlRecord, KRaftVersionRecord, LeaderChangeMessage, Voter, VotersRecord
-from wire.log_batch import LogBatch
-from wire.metadata_records.features import (
+from kquorum.metadata.image.diff import Action, FieldChange, Plain, StateChange, StateKind
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
+from kquorum.metadata.state_hash.image_hash import hash_of_image, state_hash_text
+from kquorum.wire.control_records import ControlRecord, KRaftVersionRecord, LeaderChangeMessage, Voter, VotersRecord
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from wire.metadata_records.registry import BY_API_KEY
-from wire.record_batch import HEADER_BYTES, BatchHeader, Record
-from wire.record_frame import decode_record_lenient
-from wire.uuids import uuid_to_text
+from kquorum.wire.metadata_records.registry import BY_API_KEY
+from kquorum.wire.record_batch import HEADER_BYTES, BatchHeader, Record
+from kquorum.wire.record_frame import decode_record_lenient
+from kquorum.wire.uuids import uuid_to_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from metadata.state_hash.image_hash import SCHEME
-from raft.voters import ReplicaKey
-from wire.proto import quorum_pb2 as pb
+from kquorum.metadata.state_hash.image_hash import SCHEME
+from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.proto import quorum_pb2 as pb
 
 REMEMBERED_STATES: Final = 4096
 MOST_REPORTERS: Final = 4096

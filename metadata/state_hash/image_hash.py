@@ -20,13 +20,13 @@ from uuid import UUID
 
 import numpy as np
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.features import FeaturesImage
-from metadata.image.image import MetadataImage
-from metadata.image.partitions import Column, PartitionTable
-from metadata.image.quotas import ProducerIdsImage
-from metadata.image.topics import TopicImage, TopicsImage
-from metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.features import FeaturesImage
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partitions import Column, PartitionTable
+from kquorum.metadata.image.quotas import ProducerIdsImage
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
 
 Hash = Callable[..., int]
 

@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
+from kquorum.metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
 
 Lanes = NDArray[np.uint64]
 

@@ -4,11 +4,11 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from network.security.errors import SecurityConfigError
-from network.security.jaas import JaasEntry, JaasError, parse_jaas
-from network.security.names import MECHANISMS, PLAIN, PLAINTEXT, PROTOCOLS, WITH_SASL, WITH_TLS
-from network.security.reloading import reloading_context
-from network.security.tls import client_context
+from kquorum.network.security.errors import SecurityConfigError
+from kquorum.network.security.jaas import JaasEntry, JaasError, parse_jaas
+from kquorum.network.security.names import MECHANISMS, PLAIN, PLAINTEXT, PROTOCOLS, WITH_SASL, WITH_TLS
+from kquorum.network.security.reloading import reloading_context
+from kquorum.network.security.tls import client_context
 
 _MODULES = {PLAIN: "PlainLoginModule"}
 _JAAS = "sasl.jaas.config"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from network.requests import ANONYMOUS
-from network.security.errors import UnnamedCertificate
+from kquorum.network.requests import ANONYMOUS
+from kquorum.network.security.errors import UnnamedCertificate
 
 _KEYWORDS = {
     "2.5.4.3": "CN",

@@ -4,9 +4,9 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from network.requests import ANONYMOUS
-from network.security.names import PLAINTEXT
-from network.security.sasl_session import SaslSession
+from kquorum.network.requests import ANONYMOUS
+from kquorum.network.security.names import PLAINTEXT
+from kquorum.network.security.sasl_session import SaslSession
 
 
 def anonymous(_certificate: bytes | None) -> str:

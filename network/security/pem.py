@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from network.security.errors import SecurityConfigError
+from kquorum.network.security.errors import SecurityConfigError
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from network.security.errors import SecurityConfigError
+from kquorum.network.security.errors import SecurityConfigError
 
 log = logging.getLogger("network.security")
 

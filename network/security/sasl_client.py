@@ -4,14 +4,14 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
-from network.security.client_security import ClientSecurity
-from network.security.names import PLAIN
-from network.security.plain import encode_plain
-from network.security.scram import ScramError
-from network.security.scram_client import ScramClient
-from wire.message_schema import R, Request
-from wire.messages.sasl_authenticate import SaslAuthenticateRequest
-from wire.messages.sasl_handshake import SaslHandshakeRequest
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.network.security.names import PLAIN
+from kquorum.network.security.plain import encode_plain
+from kquorum.network.security.scram import ScramError
+from kquorum.network.security.scram_client import ScramClient
+from kquorum.wire.message_schema import R, Request
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 
 class Ask(Protocol):

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from network.security.names import PLAIN
-from network.security.plain import PlainError, check_plain
-from network.security.sasl_session import SaslAnswer, SaslRequest
-from network.security.scram import ScramError
-from network.security.scram_server import ScramLookup, ScramServer
-from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from wire.protocol.headers import RequestHeader
+from kquorum.network.security.names import PLAIN
+from kquorum.network.security.plain import PlainError, check_plain
+from kquorum.network.security.sasl_session import SaslAnswer, SaslRequest
+from kquorum.network.security.scram import ScramError
+from kquorum.network.security.scram_server import ScramLookup, ScramServer
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from kquorum.wire.protocol.headers import RequestHeader
 
 _FIRST_VERSION_WITH_TOKENS_IN_REQUESTS = 1
 _LONGEST_NAME_IN_LOG = 64

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from wire.protocol.headers import RequestHeader
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from kquorum.wire.protocol.headers import RequestHeader
 
 SaslRequest = SaslHandshakeRequest | SaslAuthenticateRequest
 SaslResponse = SaslHandshakeResponse | SaslAuthenticateResponse

@@ -10,8 +10,8 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from network.security.names import SCRAM_HASHES as HASHES
-from wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
+from kquorum.network.security.names import SCRAM_HASHES as HASHES
+from kquorum.wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
 
 # A server must not make its clients compute for minutes (Kafka's own limit for credentials is 16384).
 MAX_ITERATIONS = 10_000_000

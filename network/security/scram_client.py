@@ -4,8 +4,8 @@ import hmac
 import secrets
 from collections.abc import Callable
 
-from network.security.names import SCRAM_HASHES as HASHES
-from network.security.scram import (
+from kquorum.network.security.names import SCRAM_HASHES as HASHES
+from kquorum.network.security.scram import (
     GS2_HEADER,
     MAX_ITERATIONS,
     MIN_ITERATIONS,

@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from network.security.names import SCRAM_HASHES as HASHES
-from network.security.scram import (
+from kquorum.network.security.names import SCRAM_HASHES as HASHES
+from kquorum.network.security.scram import (
     MIN_ITERATIONS,
     ClientFirst,
     ScramError,
@@ -18,8 +18,8 @@ from network.security.scram import (
     to_base64,
     xor,
 )
-from network.security.unknown_user_credentials import AS_KAFKA, unknown_user_credentials
-from wire.salt_forms import SaltForm
+from kquorum.network.security.unknown_user_credentials import AS_KAFKA, unknown_user_credentials
+from kquorum.wire.salt_forms import SaltForm
 
 
 @dataclass(frozen=True, slots=True)

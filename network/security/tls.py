@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from network.security.errors import SecurityConfigError
-from network.security.handshake import ServerContext
-from network.security.pem import KeyPair, read_key_store, read_trust_store
+from kquorum.network.security.errors import SecurityConfigError
+from kquorum.network.security.handshake import ServerContext
+from kquorum.network.security.pem import KeyPair, read_key_store, read_trust_store
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 PROTOCOLS_KEY = "ssl.enabled.protocols"

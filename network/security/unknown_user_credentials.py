@@ -9,9 +9,9 @@ import hmac
 import math
 import secrets
 
-from network.security.names import SCRAM_HASHES
-from network.security.scram import ScramKeys
-from wire.salt_forms import FormCounts, SaltForm
+from kquorum.network.security.names import SCRAM_HASHES
+from kquorum.network.security.scram import ScramKeys
+from kquorum.wire.salt_forms import FormCounts, SaltForm
 
 _DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 # Kafka's tools write so many random bits in base 36.

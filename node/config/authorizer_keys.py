@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, BeforeValidator
 
-from node.config.config_key import config_key
-from node.config.values import as_flag
+from kquorum.node.config.config_key import config_key
+from kquorum.node.config.values import as_flag
 
 if TYPE_CHECKING:
-    from metadata.authorizer.authorizer import AuthorizerConfig
+    from kquorum.metadata.authorizer.authorizer import AuthorizerConfig
 
 # Of Kafka with ZooKeeper.
 _FORMER = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
@@ -22,7 +22,7 @@ SUPER_USERS = "super.users"
 def _as_class_name(value: object) -> object:
     if not isinstance(value, str) or not value.strip():
         return value.strip() if isinstance(value, str) else value
-    from metadata.authorizer.authorizer import CLASS_NAME
+    from kquorum.metadata.authorizer.authorizer import CLASS_NAME
 
     if value.strip() == CLASS_NAME:
         return value.strip()
@@ -42,7 +42,7 @@ def _as_super_users(value: object) -> object:
         else value
     )
     if isinstance(text, str) and text:
-        from metadata.authorizer.authorizer import parse_super_users
+        from kquorum.metadata.authorizer.authorizer import parse_super_users
 
         parse_super_users(text)
     return text
@@ -62,7 +62,7 @@ class AuthorizerKeys(BaseModel):
         """None: everybody may do everything."""
         if not self.authorizer_class_name:
             return None
-        from metadata.authorizer.authorizer import AuthorizerConfig, parse_super_users
+        from kquorum.metadata.authorizer.authorizer import AuthorizerConfig, parse_super_users
 
         return AuthorizerConfig(
             super_users=parse_super_users(self.super_users),
@@ -77,7 +77,7 @@ def authorizer_problems(keys: AuthorizerKeys, open_listeners: Iterable[str]) -> 
     """
     if keys.authorizer is None:
         return
-    from network.requests import ANONYMOUS
+    from kquorum.network.requests import ANONYMOUS
 
     if ANONYMOUS in keys.authorizer.super_users:
         return

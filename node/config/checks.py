@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from node.config.addresses import WILDCARD_HOSTS, format_address
-from node.config.authorizer_keys import authorizer_problems
-from node.config.model import NodeConfig
-from node.config.network_keys import CREATION_RATE, limit_problems, listener_of_limit
-from node.config.security_keys import GRPC, key_problems, listener_of, map_problems
+from kquorum.node.config.addresses import WILDCARD_HOSTS, format_address
+from kquorum.node.config.authorizer_keys import authorizer_problems
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.config.network_keys import CREATION_RATE, limit_problems, listener_of_limit
+from kquorum.node.config.security_keys import GRPC, key_problems, listener_of, map_problems
 
 
 def node_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:

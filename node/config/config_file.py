@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from storage.file_system import open_regular
+from kquorum.storage.file_system import open_regular
 
 # What the shell opens, as for `-c <(make-config)`: the other end has a writer, so the text ends.
 _STREAMS = ("/dev/fd/", "/proc/self/fd/")

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from metadata.configs.definition import INT_MAX, LONG_MAX, ConfigDefinition, ConfigType
-from metadata.configs.table import FILE_CONFIGS
+from kquorum.metadata.configs.definition import INT_MAX, LONG_MAX, ConfigDefinition, ConfigType
+from kquorum.metadata.configs.table import FILE_CONFIGS
 
 REQUIRED: Final = ...
 _AS_THE_TABLE: Final = object()

@@ -3,8 +3,8 @@
 import ipaddress
 from collections.abc import Iterator
 
-from node.config.addresses import WILDCARD_HOSTS, format_address
-from node.config.model import NodeConfig
+from kquorum.node.config.addresses import WILDCARD_HOSTS, format_address
+from kquorum.node.config.model import NodeConfig
 
 FLAG = "kquorum.allow.unsecured.listeners"
 

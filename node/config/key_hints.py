@@ -4,9 +4,9 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from metadata.configs.definition import ConfigDefinition, ConfigType
-from metadata.configs.table import FILE_CONFIGS, LISTENER_LIMITS, TOPIC_CONFIGS
-from node.config.security_keys import LISTENER_PREFIX, SECURITY_KEYS
+from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType
+from kquorum.metadata.configs.table import FILE_CONFIGS, LISTENER_LIMITS, TOPIC_CONFIGS
+from kquorum.node.config.security_keys import LISTENER_PREFIX, SECURITY_KEYS
 
 _CUTOFF = 0.6
 # Names that are almost as near as the nearest are named too.

@@ -7,22 +7,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from metadata.configs.removed import removed_key
-from metadata.configs.table import ALIASES, FILE_CONFIGS
-from metadata.configs.used_by import Effect
-from metadata.configs.validators import InvalidConfigError
-from node.config.addresses import WILDCARD_HOSTS, parse_listener
-from node.config.checks import cluster_problems, node_problems
-from node.config.config_file import why_unreadable
-from node.config.errors import ConfigError, Place, Problem
-from node.config.key_hints import unknown_key, value_in_a_unit
-from node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
-from node.config.network_keys import is_listener_limit
-from node.config.properties_file import read_properties
-from node.config.raw import RawCluster, RawNode, RawValue
-from node.config.security_keys import is_secret_key, is_security_key
-from node.config.toml_file import read_toml
-from node.config.values import as_items, as_text
+from kquorum.metadata.configs.removed import removed_key
+from kquorum.metadata.configs.table import ALIASES, FILE_CONFIGS
+from kquorum.metadata.configs.used_by import Effect
+from kquorum.metadata.configs.validators import InvalidConfigError
+from kquorum.node.config.addresses import WILDCARD_HOSTS, parse_listener
+from kquorum.node.config.checks import cluster_problems, node_problems
+from kquorum.node.config.config_file import why_unreadable
+from kquorum.node.config.errors import ConfigError, Place, Problem
+from kquorum.node.config.key_hints import unknown_key, value_in_a_unit
+from kquorum.node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
+from kquorum.node.config.network_keys import is_listener_limit
+from kquorum.node.config.properties_file import read_properties
+from kquorum.node.config.raw import RawCluster, RawNode, RawValue
+from kquorum.node.config.security_keys import is_secret_key, is_security_key
+from kquorum.node.config.toml_file import read_toml
+from kquorum.node.config.values import as_items, as_text
 
 FOLDER_KEYS = ("log.dirs", "metadata.log.dir")
 _VOTERS = "controller.quorum.voters"

@@ -6,10 +6,10 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from node.config.addresses import format_address, parse_host_port, parse_listener
-from node.config.load import FOLDER_KEYS, read_raw
-from node.config.raw import RawNode
-from node.config.values import as_items
+from kquorum.node.config.addresses import format_address, parse_host_port, parse_listener
+from kquorum.node.config.load import FOLDER_KEYS, read_raw
+from kquorum.node.config.raw import RawNode
+from kquorum.node.config.values import as_items
 
 LOOPBACK = "127.0.0.1"
 _LOWEST_PORT = 15_000

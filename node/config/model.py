@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from node.config.addresses import (
+from kquorum.node.config.addresses import (
     HostPort,
     Listener,
     VoterAddress,
@@ -16,12 +16,12 @@ from node.config.addresses import (
     parse_listener,
     parse_voter,
 )
-from node.config.authorizer_keys import AuthorizerKeys
-from node.config.config_key import REQUIRED, config_key
-from node.config.errors import ConfigError, Place, Problem
-from node.config.network_keys import NetworkKeys
-from node.config.security_keys import is_secret_key, listener_keys, protocol_name
-from node.config.values import as_flag, as_optional, as_tuple, as_upper_names, check_cluster_id
+from kquorum.node.config.authorizer_keys import AuthorizerKeys
+from kquorum.node.config.config_key import REQUIRED, config_key
+from kquorum.node.config.errors import ConfigError, Place, Problem
+from kquorum.node.config.network_keys import NetworkKeys
+from kquorum.node.config.security_keys import is_secret_key, listener_keys, protocol_name
+from kquorum.node.config.values import as_flag, as_optional, as_tuple, as_upper_names, check_cluster_id
 
 Role = Literal["broker", "controller"]
 Names = Annotated[tuple[str, ...], BeforeValidator(as_upper_names)]

@@ -10,13 +10,13 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator
 
-from metadata.configs.table import LISTENER_LIMITS
-from network.limits import NO_LIMIT
-from node.config.addresses import format_address
-from node.config.config_key import config_key
-from node.config.security_keys import LISTENER_PREFIX, case_problem
-from node.config.values import as_tuple
-from wire.addresses import normal_address
+from kquorum.metadata.configs.table import LISTENER_LIMITS
+from kquorum.network.limits import NO_LIMIT
+from kquorum.node.config.addresses import format_address
+from kquorum.node.config.config_key import config_key
+from kquorum.node.config.security_keys import LISTENER_PREFIX, case_problem
+from kquorum.node.config.values import as_tuple
+from kquorum.wire.addresses import normal_address
 
 CREATION_RATE = "max.connection.creation.rate"
 

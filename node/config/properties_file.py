@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from node.config.config_file import read_config_text
-from node.config.errors import ConfigError, Place, Problem
-from node.config.raw import RawCluster, RawNode, RawValue
+from kquorum.node.config.config_file import read_config_text
+from kquorum.node.config.errors import ConfigError, Place, Problem
+from kquorum.node.config.raw import RawCluster, RawNode, RawValue
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # Without the text, which may be a password.

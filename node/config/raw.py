@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.config.errors import Place, Problem
+from kquorum.node.config.errors import Place, Problem
 
 
 @dataclass(frozen=True, slots=True)

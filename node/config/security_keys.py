@@ -7,9 +7,9 @@ is said for all. A login, and how long it counts, may be for one mechanism:
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from metadata.configs.table import FILE_CONFIGS
-from metadata.configs.used_by import TLS_AND_SASL
-from network.security.names import MECHANISMS, PROTOCOLS
+from kquorum.metadata.configs.table import FILE_CONFIGS
+from kquorum.metadata.configs.used_by import TLS_AND_SASL
+from kquorum.network.security.names import MECHANISMS, PROTOCOLS
 
 LISTENER_PREFIX = "listener.name."
 JAAS = "sasl.jaas.config"

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from node.config.config_file import read_config_text
-from node.config.errors import ConfigError, Place, Problem
-from node.config.key_hints import nearest
-from node.config.raw import RawCluster, RawNode, RawValue
-from node.config.values import as_items
+from kquorum.node.config.config_file import read_config_text
+from kquorum.node.config.errors import ConfigError, Place, Problem
+from kquorum.node.config.key_hints import nearest
+from kquorum.node.config.raw import RawCluster, RawNode, RawValue
+from kquorum.node.config.values import as_items
 
 _SECTIONS = ("cluster", "defaults", "nodes")
 # In [defaults] these are meant for the controllers; a broker that has one itself is a mistake.

@@ -8,12 +8,12 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from node.observability.families import families_of
-from node.observability.figures import NodeFigures
-from node.observability.health import live_reply, ready_reply
-from node.observability.http_server import HttpReply, HttpRequest, Route
-from node.observability.listener_families import listener_families
-from node.observability.partition_counts import Counts, PartitionCounter
+from kquorum.node.observability.families import families_of
+from kquorum.node.observability.figures import NodeFigures
+from kquorum.node.observability.health import live_reply, ready_reply
+from kquorum.node.observability.http_server import HttpReply, HttpRequest, Route
+from kquorum.node.observability.listener_families import listener_families
+from kquorum.node.observability.partition_counts import Counts, PartitionCounter
 
 Gather = Callable[[], NodeFigures]
 

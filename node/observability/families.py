@@ -11,10 +11,10 @@ from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from broker.lifecycle_states import BrokerState
-from node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
-from node.observability.health import why_not_ready
-from node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
+from kquorum.node.observability.health import why_not_ready
+from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
 
 Families = Iterator[Metric]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from broker.lifecycle_states import BrokerState
-from metadata.image.image import MetadataImage
-from node.commit_watch import Freshness
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.commit_watch import Freshness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

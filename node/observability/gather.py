@@ -3,21 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import fields
 
-from network.limits import ServerCounters
-from node.broker import BrokerRole
-from node.controller import ControllerRole
-from node.observability.figures import (
+from kquorum.network.limits import ServerCounters
+from kquorum.node.broker import BrokerRole
+from kquorum.node.controller import ControllerRole
+from kquorum.node.observability.figures import (
     BrokerFigures,
     ControllerFigures,
     Latency,
     NodeFigures,
     QuorumFigures,
 )
-from node.observability.latency import LatencyMeter
-from node.running_node import RunningNode
-from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Unattached
-from raft.voters import VoterSet
+from kquorum.node.observability.latency import LatencyMeter
+from kquorum.node.running_node import RunningNode
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Candidate, Follower, Leader, Unattached
+from kquorum.raft.voters import VoterSet
 
 
 def figures_of(node: RunningNode) -> NodeFigures:

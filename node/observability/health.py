@@ -5,10 +5,10 @@ import json
 from http import HTTPStatus
 from typing import Protocol
 
-from broker.lifecycle_states import BrokerState
-from node.commit_watch import Freshness
-from node.observability.figures import NodeFigures
-from node.observability.http_server import HttpReply
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.node.commit_watch import Freshness
+from kquorum.node.observability.figures import NodeFigures
+from kquorum.node.observability.http_server import HttpReply
 
 JSON = "application/json"
 # Until it has gone a broker that leaves serves whom it has, but no new client should be sent to it.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-from network.errors import CannotListen, listen_error
+from kquorum.network.errors import CannotListen, listen_error
 
 log = logging.getLogger("node.http")
 

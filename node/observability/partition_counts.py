@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from metadata.image.partition_state import NO_LEADER, PartitionState
-from metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
-from metadata.image.topics import TopicsImage
+from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
+from kquorum.metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
+from kquorum.metadata.image.topics import TopicsImage
 
 _TABLES_AT_ONCE: Final = 4096
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from raft.adapters.driver_ports import BatchLog, Clock
-from raft.adapters.local_requests import LocalRequests
-from raft.ports import StateMachine
-from raft.ready import LeaderAndEpoch, Ready
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft.adapters.driver_ports import BatchLog, Clock
+from kquorum.raft.adapters.local_requests import LocalRequests
+from kquorum.raft.ports import StateMachine
+from kquorum.raft.ready import LeaderAndEpoch, Ready
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 # About 10 ms of work, for votes and fetches wait behind it: decoding and replaying 16 KiB took 2 to 7 ms of new
 # partitions, and of changes 6 ms in order and 20 to 30 ms all over the image; 128 KiB took up to 110 ms. Less would be

@@ -13,8 +13,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar
 
-from raft.adapters.driver_ports import Receive
-from raft.inputs import LogFlushed
+from kquorum.raft.adapters.driver_ports import Receive
+from kquorum.raft.inputs import LogFlushed
 
 Result = TypeVar("Result")
 _Job = tuple[Callable[[], Any], Callable[[Any], None], Callable[[Exception], None]]

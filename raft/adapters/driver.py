@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from raft.adapters.clock import OneTimer
-from raft.adapters.delivery import CommitFeed, Delivery
-from raft.adapters.disk_thread import DiskThread, LogFlusher
-from raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
-from raft.adapters.driver_snapshots import Snapshots, SnapshotTraffic
-from raft.adapters.local_requests import LocalRequests
-from raft.adapters.space_watch import SpaceWatch, Unwatched
-from raft.errors import NotLeaderError
-from raft.inputs import (
+from kquorum.raft.adapters.clock import OneTimer
+from kquorum.raft.adapters.delivery import CommitFeed, Delivery
+from kquorum.raft.adapters.disk_thread import DiskThread, LogFlusher
+from kquorum.raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
+from kquorum.raft.adapters.driver_snapshots import Snapshots, SnapshotTraffic
+from kquorum.raft.adapters.local_requests import LocalRequests
+from kquorum.raft.adapters.space_watch import SpaceWatch, Unwatched
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import (
     Input,
     LogStartAdvanced,
     QuorumStateWritten,
@@ -34,7 +34,7 @@ from raft.inputs import (
     SnapshotWritten,
     TimeAdvanced,
 )
-from raft.messages import (
+from kquorum.raft.messages import (
     FetchResponse,
     FetchSnapshotResponse,
     LogSlice,
@@ -44,10 +44,10 @@ from raft.messages import (
     TransferLeadershipRequest,
     TransferLeadershipResponse,
 )
-from raft.ports import QuorumAt, QuorumStateStore, StateMachine
-from raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged, VotersChanged
-from raft.voters import Endpoint, VoterSet
-from wire.log_batch import OffsetAndEpoch
+from kquorum.raft.ports import QuorumAt, QuorumStateStore, StateMachine
+from kquorum.raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged, VotersChanged
+from kquorum.raft.voters import Endpoint, VoterSet
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 Result = TypeVar("Result")
 NO_SNAPSHOT = OffsetAndEpoch(0, 0)

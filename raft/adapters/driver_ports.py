@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from raft.inputs import Input
-from raft.ports import LogStore, RaftPort
-from raft.ready import OutboundRequest, OutboundResponse, Ready, SnapshotChunk
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft.inputs import Input
+from kquorum.raft.ports import LogStore, RaftPort
+from kquorum.raft.ready import OutboundRequest, OutboundResponse, Ready, SnapshotChunk
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class ConsensusCore(RaftPort, Protocol):

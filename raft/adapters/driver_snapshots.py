@@ -13,14 +13,14 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.disk_thread import DiskThread
-from raft.adapters.driver_ports import Receive, SnapshotPort
-from raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
-from raft.inputs import SnapshotPieceWritten, SnapshotRefused
-from raft.messages import FetchSnapshotResponse, SnapshotSlice
-from raft.ready import OutboundResponse, SnapshotChunk
-from storage.errors import StorageFull
-from wire.log_batch import OffsetAndEpoch
+from kquorum.raft.adapters.disk_thread import DiskThread
+from kquorum.raft.adapters.driver_ports import Receive, SnapshotPort
+from kquorum.raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
+from kquorum.raft.inputs import SnapshotPieceWritten, SnapshotRefused
+from kquorum.raft.messages import FetchSnapshotResponse, SnapshotSlice
+from kquorum.raft.ready import OutboundResponse, SnapshotChunk
+from kquorum.storage.errors import StorageFull
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from raft.elections_history import RoleEvent
-from raft.ready import RoleChanged
-from storage.file_system import read_regular
+from kquorum.raft.elections_history import RoleEvent
+from kquorum.raft.ready import RoleChanged
+from kquorum.storage.file_system import read_regular
 
 FILE_NAME = "elections.jsonl"
 OLD_FILE_NAME = "elections.jsonl.1"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from storage.errors import BatchUnreadable, DamagedInput, DamagedRange
+from kquorum.storage.errors import BatchUnreadable, DamagedInput, DamagedRange
 
 FETCH_AGAIN = (
     "keep a copy of the folder, and if the other voters are healthy, empty this node's __cluster_metadata-0 folder and "

@@ -10,30 +10,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from raft.adapters.errors import FETCH_AGAIN
-from raft.adapters.opening import open_log
-from raft.adapters.replacement_mark import forget_replacement, mark_replacement
-from raft.adapters.snapshot_files import (
+from kquorum.raft.adapters.errors import FETCH_AGAIN
+from kquorum.raft.adapters.opening import open_log
+from kquorum.raft.adapters.replacement_mark import forget_replacement, mark_replacement
+from kquorum.raft.adapters.snapshot_files import (
     FIRST_VOTERS,
     list_snapshots,
     snapshot_path,
     snapshot_quorum_records,
 )
-from raft.ports import LogSummary
-from raft.voters import QuorumRecord, quorum_records
-from storage.damage_aside import DAMAGED_SUFFIX, set_segments_aside
-from storage.durable_files import replace_file, sync_folder
-from storage.errors import DamagedRange, StorageFull, storage_failure
-from storage.file_system import POSIX, FileSystem
-from storage.first_failure import FirstFailure
-from storage.recovery import segment_paths
-from storage.recovery_point import RecoveryPoint
-from storage.retired_files import RetiredFiles
-from storage.segment import SegmentLimits
-from storage.segmented_log import DEFAULT_CACHE_BYTES, SegmentedLog
-from storage.unflushed_tail import name_again
-from wire.log_batch import LogBatch, OffsetAndEpoch
-from wire.uuids import METADATA_TOPIC_ID, uuid_to_text
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.voters import QuorumRecord, quorum_records
+from kquorum.storage.damage_aside import DAMAGED_SUFFIX, set_segments_aside
+from kquorum.storage.durable_files import replace_file, sync_folder
+from kquorum.storage.errors import DamagedRange, StorageFull, storage_failure
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.first_failure import FirstFailure
+from kquorum.storage.recovery import segment_paths
+from kquorum.storage.recovery_point import RecoveryPoint
+from kquorum.storage.retired_files import RetiredFiles
+from kquorum.storage.segment import SegmentLimits
+from kquorum.storage.segmented_log import DEFAULT_CACHE_BYTES, SegmentedLog
+from kquorum.storage.unflushed_tail import name_again
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.wire.uuids import METADATA_TOPIC_ID, uuid_to_text
 
 FOLDER_NAME = "__cluster_metadata-0"
 logger = logging.getLogger(__name__)

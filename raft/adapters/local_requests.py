@@ -3,11 +3,11 @@
 import asyncio
 from heapq import heappop, heappush
 
-from raft.adapters.driver_ports import Receive
-from raft.errors import NotLeaderError
-from raft.inputs import ReadRequested, RequestReceived
-from raft.messages import Request, Response
-from raft.ready import OutboundResponse, ReadConfirmed, ReadRefused
+from kquorum.raft.adapters.driver_ports import Receive
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import ReadRequested, RequestReceived
+from kquorum.raft.messages import Request, Response
+from kquorum.raft.ready import OutboundResponse, ReadConfirmed, ReadRefused
 
 
 class LocalRequests:

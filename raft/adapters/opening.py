@@ -13,24 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raft.adapters.errors import FETCH_AGAIN, QuorumRecordUnreadable
-from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
-from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from raft.adapters.snapshot_files import LEFTOVERS, check_snapshots, snapshot_quorum_records
-from raft.voters import QuorumRecord, quorum_records
-from storage.corruption_marker import CorruptionMarker, read_corruption_marker
-from storage.durable_files import remove_file, write_all
-from storage.errors import BatchUnreadable, DamagedRange, LogCorrupted, StorageFailed, is_no_space
-from storage.file_system import POSIX, Content, FileSystem
-from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
-from storage.leader_epoch_checkpoint import epochs_from, read_epochs
-from storage.mapped_file import map_file
-from storage.recovery import KnownDurable, RecoveredLog, recover_paths, recover_segments, segment_paths
-from storage.retired_files import remove_leftovers
-from storage.segment import Segment, base_offset_of, segment_path, unpublished_path
-from storage.torn_tail import valid_batches_behind
-from wire.log_batch import OffsetAndEpoch, log_batch
-from wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.raft.adapters.errors import FETCH_AGAIN, QuorumRecordUnreadable
+from kquorum.raft.adapters.quorum_checkpoint import read_quorum_checkpoint
+from kquorum.raft.adapters.replacement_mark import Replacement, replacement_under_way
+from kquorum.raft.adapters.snapshot_files import LEFTOVERS, check_snapshots, snapshot_quorum_records
+from kquorum.raft.voters import QuorumRecord, quorum_records
+from kquorum.storage.corruption_marker import CorruptionMarker, read_corruption_marker
+from kquorum.storage.durable_files import remove_file, write_all
+from kquorum.storage.errors import BatchUnreadable, DamagedRange, LogCorrupted, StorageFailed, is_no_space
+from kquorum.storage.file_system import POSIX, Content, FileSystem
+from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
+from kquorum.storage.leader_epoch_checkpoint import epochs_from, read_epochs
+from kquorum.storage.mapped_file import map_file
+from kquorum.storage.recovery import KnownDurable, RecoveredLog, recover_paths, recover_segments, segment_paths
+from kquorum.storage.retired_files import remove_leftovers
+from kquorum.storage.segment import Segment, base_offset_of, segment_path, unpublished_path
+from kquorum.storage.torn_tail import valid_batches_behind
+from kquorum.wire.log_batch import OffsetAndEpoch, log_batch
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 
 
 class MetadataBatches:

@@ -6,8 +6,8 @@ one with its footer. Offsets count the records of the file; in the history of vo
 
 from pathlib import Path
 
-from raft.adapters.errors import QuorumCheckpointDamaged
-from raft.voters import (
+from kquorum.raft.adapters.errors import QuorumCheckpointDamaged
+from kquorum.raft.voters import (
     KRaftVersionAt,
     QuorumRecord,
     VotersAt,
@@ -16,10 +16,10 @@ from raft.voters import (
     voter_set_of,
     voters_record,
 )
-from storage.durable_files import replace_file, sync_folder
-from storage.errors import StorageFailed
-from storage.file_system import POSIX, FileSystem
-from wire.control_records import (
+from kquorum.storage.durable_files import replace_file, sync_folder
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -28,8 +28,8 @@ from wire.control_records import (
     decode_control_record,
     encode_control_record,
 )
-from wire.errors import DecodeError
-from wire.record_batch import check_batch, read_records, write_batch
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import check_batch, read_records, write_batch
 
 FILE_NAME = "00000000000000000000-0000000000.checkpoint"
 DYNAMIC_KRAFT_VERSION = 1

@@ -14,12 +14,12 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from raft.adapters.errors import QuorumStateDamaged
-from raft.ready import QuorumState
-from raft.voters import ZERO_DIRECTORY, ReplicaKey
-from storage.durable_files import replace_file
-from storage.file_system import POSIX, FileSystem
-from wire.uuids import uuid_from_text, uuid_to_text
+from kquorum.raft.adapters.errors import QuorumStateDamaged
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ZERO_DIRECTORY, ReplicaKey
+from kquorum.storage.durable_files import replace_file
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 
 FILE_NAME = "quorum-state"
 STATIC_QUORUM = 0

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from network.requests import Reply, RequestContext
-from raft.adapters.driver_ports import Receive
-from raft.adapters.kafka_codec.codec import decode_request, encode_refusal, encode_response
-from raft.adapters.kafka_codec.partition import Endpoints, Refusal
-from raft.inputs import RequestReceived
-from raft.messages import DescribeQuorumResponse, FetchRequest
-from raft.ready import OutboundResponse
-from raft.voters import ReplicaKey
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.raft.adapters.driver_ports import Receive
+from kquorum.raft.adapters.kafka_codec.codec import decode_request, encode_refusal, encode_response
+from kquorum.raft.adapters.kafka_codec.partition import Endpoints, Refusal
+from kquorum.raft.inputs import RequestReceived
+from kquorum.raft.messages import DescribeQuorumResponse, FetchRequest
+from kquorum.raft.ready import OutboundResponse
+from kquorum.raft.voters import ReplicaKey
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from storage.corruption_marker import CorruptionMarker
-from storage.durable_files import read_if_there, remove_file, replace_file, sync_folder
-from storage.file_system import POSIX, FileSystem
-from wire.log_batch import OffsetAndEpoch
+from kquorum.storage.corruption_marker import CorruptionMarker
+from kquorum.storage.durable_files import read_if_there, remove_file, replace_file, sync_folder
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 FILE_NAME = "replaced-by-snapshot"
 

@@ -15,17 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raft.ready import SnapshotChunk
-from raft.voters import QuorumRecord, check_voter_sets, quorum_records
-from storage.damage_aside import DAMAGED_SUFFIX
-from storage.durable_files import list_names, rename_durably
-from storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
-from storage.file_system import POSIX, READ_LISTED, FileSystem
-from storage.mapped_file import map_file
-from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record
-from wire.errors import DecodeError
-from wire.log_batch import OffsetAndEpoch, log_batch
-from wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.raft.ready import SnapshotChunk
+from kquorum.raft.voters import QuorumRecord, check_voter_sets, quorum_records
+from kquorum.storage.damage_aside import DAMAGED_SUFFIX
+from kquorum.storage.durable_files import list_names, rename_durably
+from kquorum.storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
+from kquorum.storage.file_system import POSIX, READ_LISTED, FileSystem
+from kquorum.storage.mapped_file import map_file
+from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import OffsetAndEpoch, log_batch
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")

@@ -17,12 +17,12 @@ import threading
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from raft.adapters.driver_ports import Receive
-from raft.inputs import WritesPaused
-from raft.ports import QuorumStateStore
-from raft.ready import QuorumState
-from storage.errors import StorageFull
-from storage.reserved_space import ReservedSpace
+from kquorum.raft.adapters.driver_ports import Receive
+from kquorum.raft.inputs import WritesPaused
+from kquorum.raft.ports import QuorumStateStore
+from kquorum.raft.ready import QuorumState
+from kquorum.storage.errors import StorageFull
+from kquorum.storage.reserved_space import ReservedSpace
 
 POLL_INTERVAL_MS = 1_000
 # A snapshot that does not fit leaves no trace, so that only time can tell whether it fits now.

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
-from network.bounded_log import BoundedLog
-from network.connection import UNSECURED, KafkaConnection
-from network.errors import AuthenticationFailed, CannotConnect, NoCommonVersion
-from network.security.client_security import ClientSecurity
-from raft.adapters.driver_ports import Receive
-from raft.adapters.kafka_codec.codec import CALLED_APIS, api_key_of, decode_response, encode_request
-from raft.inputs import FailureReason, RequestFailed, ResponseReceived
-from raft.messages import FetchRequest
-from raft.ready import OutboundRequest
-from raft.voters import Endpoint, VoterSet
-from wire.errors import DecodeError, UnsupportedVersion
-from wire.protocol.api_keys import ApiKey
+from kquorum.network.bounded_log import BoundedLog
+from kquorum.network.connection import UNSECURED, KafkaConnection
+from kquorum.network.errors import AuthenticationFailed, CannotConnect, NoCommonVersion
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.raft.adapters.driver_ports import Receive
+from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, api_key_of, decode_response, encode_request
+from kquorum.raft.inputs import FailureReason, RequestFailed, ResponseReceived
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.ready import OutboundRequest
+from kquorum.raft.voters import Endpoint, VoterSet
+from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from kio.static.protocol import ResponsePayload

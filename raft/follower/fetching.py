@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from raft.elections import may_be_leader
-from raft.errors import LogDivergedBelowHighWatermarkError
-from raft.follower.snapshot_fetching import is_helpful, next_request, sign_of_life, takes_nothing
-from raft.log_index import truncation_target
-from raft.membership import maybe_ask_leader
-from raft.messages import (
+from kquorum.raft.elections import may_be_leader
+from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
+from kquorum.raft.follower.snapshot_fetching import is_helpful, next_request, sign_of_life, takes_nothing
+from kquorum.raft.log_index import truncation_target
+from kquorum.raft.membership import maybe_ask_leader
+from kquorum.raft.messages import (
     NO_LEADER,
     UNKNOWN_OFFSET,
     FetchRequest,
@@ -15,8 +15,8 @@ from raft.messages import (
     FetchSnapshotRequest,
     LeaderNaming,
 )
-from raft.ready import LeaderAndEpoch
-from raft.recovery import (
+from kquorum.raft.ready import LeaderAndEpoch
+from kquorum.raft.recovery import (
     ask_for_end,
     fetching_key,
     hear_end,
@@ -25,8 +25,8 @@ from raft.recovery import (
     maybe_regain_trust,
     must_ask_for_end,
 )
-from raft.replica import FIRST_BOOTSTRAP_ID, Replica
-from raft.roles import (
+from kquorum.raft.replica import FIRST_BOOTSTRAP_ID, Replica
+from kquorum.raft.roles import (
     FETCH_TIMEOUT,
     LEADER_LEFT,
     NO_LEADER_HEARD,
@@ -36,9 +36,9 @@ from raft.roles import (
     Prospective,
     Unattached,
 )
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
-from wire.record_batch import MAX_DECOMPRESSED_BYTES
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
+from kquorum.wire.record_batch import MAX_DECOMPRESSED_BYTES
 
 _PLAIN_BYTES_AT_ONCE: Final = 2 * MAX_DECOMPRESSED_BYTES
 

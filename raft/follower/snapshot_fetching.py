@@ -13,7 +13,7 @@ from typing import assert_never
 
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import (
+from kquorum.raft.inputs import (
     LogStartAdvanced,
     SnapshotEvent,
     SnapshotPieceWritten,
@@ -21,13 +21,13 @@ from raft.inputs import (
     SnapshotRefused,
     SnapshotWritten,
 )
-from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from raft.ready import SnapshotChunk
-from raft.recovery import fetching_key
-from raft.replica import Replica
-from raft.roles import Download, Follower
-from raft.voters import QuorumRecord, VoterHistory
-from wire.log_batch import OffsetAndEpoch
+from kquorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from kquorum.raft.ready import SnapshotChunk
+from kquorum.raft.recovery import fetching_key
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Download, Follower
+from kquorum.raft.voters import QuorumRecord, VoterHistory
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 # One is written while the next one is fetched.
 _UNWRITTEN_PIECES_MAX = 1

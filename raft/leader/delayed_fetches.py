@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from raft.messages import FetchRequest
-from raft.voters import ReplicaKey
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.voters import ReplicaKey
 
 Name = ReplicaKey | int
 # The heap of deadlines is cleared of old entries when it has this many more than twice the Fetches that wait.

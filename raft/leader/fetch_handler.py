@@ -5,11 +5,11 @@ from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
-from raft.elections import is_foreign_cluster
-from raft.leader.delayed_fetches import DelayedFetch, Name
-from raft.leader.majority import confirm_by_fetch
-from raft.log_index import diverging_point, snapshot_needed
-from raft.messages import (
+from kquorum.raft.elections import is_foreign_cluster
+from kquorum.raft.leader.delayed_fetches import DelayedFetch, Name
+from kquorum.raft.leader.majority import confirm_by_fetch
+from kquorum.raft.log_index import diverging_point, snapshot_needed
+from kquorum.raft.messages import (
     DescribeQuorumResponse,
     FetchRequest,
     FetchResponse,
@@ -19,9 +19,9 @@ from raft.messages import (
     ReplicaStatus,
     SnapshotSlice,
 )
-from raft.replica import Replica
-from raft.roles import Leader, ReplicaProgress
-from raft.voters import ReplicaKey
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Leader, ReplicaProgress
+from kquorum.raft.voters import ReplicaKey
 
 # Kafka forgets an observer that has not fetched for this long.
 OBSERVER_SESSION_MS = 300_000

@@ -2,16 +2,16 @@
 
 from kio.schema.errors import ErrorCode
 
-from raft.leader.majority import voter_end_offset
-from raft.messages import (
+from kquorum.raft.leader.majority import voter_end_offset
+from kquorum.raft.messages import (
     NO_LEADER,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     TransferLeadershipRequest,
     TransferLeadershipResponse,
 )
-from raft.replica import Replica
-from raft.roles import (
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import (
     CONTROLLER_RESIGNED,
     NO_SPACE,
     SHUTDOWN,
@@ -23,7 +23,7 @@ from raft.roles import (
     Prospective,
     Resigned,
 )
-from raft.voters import ReplicaKey, Voter
+from kquorum.raft.voters import ReplicaKey, Voter
 
 
 def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) -> None:

@@ -9,11 +9,11 @@ request: a Fetch from beyond the log end that the read saw was sent after the re
 
 from collections.abc import Iterable
 
-from raft.messages import UNKNOWN_OFFSET
-from raft.ready import ReadConfirmed, ReadRefused
-from raft.replica import Replica
-from raft.roles import Leader, PendingRead
-from raft.voters import Voter
+from kquorum.raft.messages import UNKNOWN_OFFSET
+from kquorum.raft.ready import ReadConfirmed, ReadRefused
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Leader, PendingRead
+from kquorum.raft.voters import Voter
 
 
 def maybe_advance_high_watermark(replica: Replica, leader: Leader) -> None:

@@ -1,12 +1,12 @@
 """The leading side: a turn of the leader, holding on to a majority, and making itself known."""
 
-from raft.leader.fetch_handler import complete_delayed_fetches
-from raft.leader.leadership_transfer import poll_transfer, resign
-from raft.leader.majority import confirm_by_answer, confirm_reads, is_asked_for, maybe_advance_high_watermark
-from raft.membership import poll_change
-from raft.messages import BeginQuorumEpochRequest
-from raft.replica import Replica
-from raft.roles import CHECK_QUORUM, REMOVED, Leader
+from kquorum.raft.leader.fetch_handler import complete_delayed_fetches
+from kquorum.raft.leader.leadership_transfer import poll_transfer, resign
+from kquorum.raft.leader.majority import confirm_by_answer, confirm_reads, is_asked_for, maybe_advance_high_watermark
+from kquorum.raft.membership import poll_change
+from kquorum.raft.messages import BeginQuorumEpochRequest
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import CHECK_QUORUM, REMOVED, Leader
 
 
 def poll_leader(replica: Replica, leader: Leader, now_ms: int) -> None:

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from snapshots.naming import CHECKPOINT_SUFFIX, PART_SUFFIX, SnapshotId
-from snapshots.outline import outline_of
-from storage.durable_files import remove_file, rename_durably, write_all
-from storage.errors import FsyncFailed, StorageFailed, StorageFull, is_no_space, storage_failure
-from storage.file_system import POSIX, FileSystem
-from storage.mapped_file import map_file
-from wire.record_batch import read_batch_header
+from kquorum.snapshots.naming import CHECKPOINT_SUFFIX, PART_SUFFIX, SnapshotId
+from kquorum.snapshots.outline import outline_of
+from kquorum.storage.durable_files import remove_file, rename_durably, write_all
+from kquorum.storage.errors import FsyncFailed, StorageFailed, StorageFull, is_no_space, storage_failure
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.mapped_file import map_file
+from kquorum.wire.record_batch import read_batch_header
 
 _PIECE_BYTES = 1 << 20
 

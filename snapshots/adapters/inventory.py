@@ -4,13 +4,13 @@ import errno
 import re
 from pathlib import Path
 
-from snapshots.naming import SnapshotId, snapshot_id_of
-from snapshots.reader import SnapshotReader
-from snapshots.retention import KeptSegment, KeptSnapshot
-from storage.errors import StorageFailed
-from storage.file_system import POSIX, READ_LISTED, FileSystem
-from wire.errors import DecodeError
-from wire.record_batch import HEADER_BYTES, read_batch_header
+from kquorum.snapshots.naming import SnapshotId, snapshot_id_of
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.snapshots.retention import KeptSegment, KeptSnapshot
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.file_system import POSIX, READ_LISTED, FileSystem
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import HEADER_BYTES, read_batch_header
 
 # A segment that is not the first to be durable yet has a name of its own (see storage.segment).
 _SEGMENT = re.compile(r"(\d{20})\.log(\.rolling)?")

@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, link_in, locked
-from spark_replay.archive.manifest import (
+from kquorum.spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, link_in, locked
+from kquorum.spark_replay.archive.manifest import (
     FORMAT,
     MANIFEST,
     ArchiveEntry,
@@ -21,12 +21,12 @@ from spark_replay.archive.manifest import (
     is_archive,
     read_manifest,
 )
-from spark_replay.archive.pending import Pending
-from spark_replay.archive.plan import MemberPlan, log_folder_of, plan_member
-from spark_replay.archive.report import ArchiveReport, MemberReport, others_with
-from spark_replay.archive.run import Progress, Run, now_ms
-from spark_replay.several_sources import find_log_files_of
-from spark_replay.sources import LogFile, NoLogFound, metadata_folder_of, printable
+from kquorum.spark_replay.archive.pending import Pending
+from kquorum.spark_replay.archive.plan import MemberPlan, log_folder_of, plan_member
+from kquorum.spark_replay.archive.report import ArchiveReport, MemberReport, others_with
+from kquorum.spark_replay.archive.run import Progress, Run, now_ms
+from kquorum.spark_replay.several_sources import find_log_files_of
+from kquorum.spark_replay.sources import LogFile, NoLogFound, metadata_folder_of, printable
 
 
 class ArchiveRefused(Exception):

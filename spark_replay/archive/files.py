@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from spark_replay.archive.manifest import FileEntry
-from spark_replay.bases import is_whole_snapshot
-from spark_replay.files import NotRegular, map_file, open_listed
-from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile
-from wire.log_scan import Damage, scan_batches
+from kquorum.spark_replay.archive.manifest import FileEntry
+from kquorum.spark_replay.bases import is_whole_snapshot
+from kquorum.spark_replay.files import NotRegular, map_file, open_listed
+from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile
+from kquorum.wire.log_scan import Damage, scan_batches
 
 PART_SUFFIX: Final = ".part"
 LOCK: Final = ".archive.lock"

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_replay.archive.manifest import FileEntry
-from spark_replay.files import map_file
-from spark_replay.sources import FileKind, LogFile, printable
-from wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.spark_replay.archive.manifest import FileEntry
+from kquorum.spark_replay.files import map_file
+from kquorum.spark_replay.sources import FileKind, LogFile, printable
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 
 
 @dataclass(frozen=True, slots=True)

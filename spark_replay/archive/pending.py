@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from spark_replay.archive.files import ArchiveFiles, Digest, digest
+from kquorum.spark_replay.archive.files import ArchiveFiles, Digest, digest
 
 PENDING: Final = ".archive.pending"
 

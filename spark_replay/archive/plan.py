@@ -5,18 +5,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spark_replay.archive.files import digest, sound_bytes
-from spark_replay.archive.manifest import ArchiveManifest, FileEntry, MemberEntry
-from spark_replay.archive.overlaps import overlaps
-from spark_replay.archive.pending import Pending
-from spark_replay.archive.removed import (
+from kquorum.spark_replay.archive.files import digest, sound_bytes
+from kquorum.spark_replay.archive.manifest import ArchiveManifest, FileEntry, MemberEntry
+from kquorum.spark_replay.archive.overlaps import overlaps
+from kquorum.spark_replay.archive.pending import Pending
+from kquorum.spark_replay.archive.removed import (
     DELETED_SUFFIX,
     has_removed_segments,
     joining_segments,
     sound_end,
 )
-from spark_replay.members import Member, member_of
-from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder, printable
+from kquorum.spark_replay.members import Member, member_of
+from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder, printable
 
 
 class AnotherCluster(Exception):

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from spark_replay.files import is_regular, map_file, scan_resolved
-from spark_replay.sources import LogFile, log_file
-from wire.log_scan import Damage, scan_batches
+from kquorum.spark_replay.files import is_regular, map_file, scan_resolved
+from kquorum.spark_replay.sources import LogFile, log_file
+from kquorum.wire.log_scan import Damage, scan_batches
 
 DELETED_SUFFIX: Final = ".deleted"
 _DELETED_SEGMENT: Final = re.compile(r"(\d{20})\.log\.deleted")

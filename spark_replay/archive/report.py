@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spark_replay.archive.manifest import ArchiveManifest, FileEntry
+from kquorum.spark_replay.archive.manifest import ArchiveManifest, FileEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

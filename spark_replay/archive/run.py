@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, ChangedMeanwhile, Digest, described, digest
-from spark_replay.archive.manifest import (
+from kquorum.spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, ChangedMeanwhile, Digest, described, digest
+from kquorum.spark_replay.archive.manifest import (
     MANIFEST,
     ArchiveManifest,
     FileEntry,
@@ -15,13 +15,13 @@ from spark_replay.archive.manifest import (
     IndexEntry,
     RunEntry,
 )
-from spark_replay.archive.pending import Pending, PendingCopy
-from spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
-from spark_replay.archive.removed import DELETED_SUFFIX
-from spark_replay.archive.report import Gap, MemberReport, gaps_of
-from spark_replay.files import NotRegular, is_regular, read_listed
-from spark_replay.members import META_PROPERTIES, QUORUM_STATE
-from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of, printable
+from kquorum.spark_replay.archive.pending import Pending, PendingCopy
+from kquorum.spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
+from kquorum.spark_replay.archive.removed import DELETED_SUFFIX
+from kquorum.spark_replay.archive.report import Gap, MemberReport, gaps_of
+from kquorum.spark_replay.files import NotRegular, is_regular, read_listed
+from kquorum.spark_replay.members import META_PROPERTIES, QUORUM_STATE
+from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of, printable
 
 Progress = Callable[[str], None]
 COMMIT_BYTES: Final = 256 * 1024 * 1024

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spark_replay.archive.files import Digest, described, digest, link_in, locked
-from spark_replay.archive.manifest import (
+from kquorum.spark_replay.archive.files import Digest, described, digest, link_in, locked
+from kquorum.spark_replay.archive.manifest import (
     MANIFEST,
     ArchiveManifest,
     FileEntry,
@@ -16,10 +16,10 @@ from spark_replay.archive.manifest import (
     is_archive,
     read_manifest,
 )
-from spark_replay.archive.report import Gap, gaps_of, others_with
-from spark_replay.archive.run import Progress, folder_in
-from spark_replay.members import member_of
-from spark_replay.sources import METADATA_FOLDER, FileKind, NoLogFound, find_log_files, log_file
+from kquorum.spark_replay.archive.report import Gap, gaps_of, others_with
+from kquorum.spark_replay.archive.run import Progress, folder_in
+from kquorum.spark_replay.members import member_of
+from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, NoLogFound, find_log_files, log_file
 
 _SHOWN: Final = 12
 

@@ -9,15 +9,15 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from metadata.log_check.state_replay import RecordedHash
-from spark_replay.audit_folder import AuditTables
-from spark_replay.checks import log_checks, marker_checks, removal_checks, state_checks
-from spark_replay.checks.counting import UNITS, checked_counts
-from spark_replay.checks.findings import FINDINGS, NOTE, VIOLATION, CheckName
-from spark_replay.checks.inputs import CheckInputs, check_inputs
-from spark_replay.checks.replaying import COUNTED, Replayed, replay_source
-from spark_replay.checks.replica_checks import compare_replicas
-from spark_replay.checks.results import (
+from kquorum.metadata.log_check.state_replay import RecordedHash
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.checks import log_checks, marker_checks, removal_checks, state_checks
+from kquorum.spark_replay.checks.counting import UNITS, checked_counts
+from kquorum.spark_replay.checks.findings import FINDINGS, NOTE, VIOLATION, CheckName
+from kquorum.spark_replay.checks.inputs import CheckInputs, check_inputs
+from kquorum.spark_replay.checks.replaying import COUNTED, Replayed, replay_source
+from kquorum.spark_replay.checks.replica_checks import compare_replicas
+from kquorum.spark_replay.checks.results import (
     CheckReport,
     CheckResult,
     FoundRow,
@@ -25,8 +25,8 @@ from spark_replay.checks.results import (
     StateReached,
     rows_of_replicas,
 )
-from spark_replay.sources import FileKind
-from wire.wording import counted
+from kquorum.spark_replay.sources import FileKind
+from kquorum.wire.wording import counted
 
 Progress = Callable[[str], None]
 

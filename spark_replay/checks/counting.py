@@ -7,10 +7,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.checks.findings import CheckName
-from spark_replay.checks.inputs import CheckInputs
-from spark_replay.checks.removal_checks import removable_records
-from spark_replay.tables.state import MARKERS
+from kquorum.spark_replay.checks.findings import CheckName
+from kquorum.spark_replay.checks.inputs import CheckInputs
+from kquorum.spark_replay.checks.removal_checks import removable_records
+from kquorum.spark_replay.tables.state import MARKERS
 
 UNITS: Final[Mapping[CheckName, str]] = {
     CheckName.CHECKSUMS: "batches",

@@ -10,9 +10,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
-from spark_replay.checks.inputs import CheckInputs
-from wire.metadata_records.registry import BY_API_KEY
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
+from kquorum.spark_replay.checks.inputs import CheckInputs
+from kquorum.wire.metadata_records.registry import BY_API_KEY
 
 _PLACE: Final = ("source", "file", "position")
 _UNREAD: Final = (

@@ -5,9 +5,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
-from spark_replay.checks.inputs import CheckInputs
-from spark_replay.tables.state import MARKERS
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
+from kquorum.spark_replay.checks.inputs import CheckInputs
+from kquorum.spark_replay.tables.state import MARKERS
 
 _BEGIN: Final = MARKERS[0]
 

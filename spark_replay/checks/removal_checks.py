@@ -8,12 +8,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.checks.findings import CheckName, found
-from spark_replay.checks.inputs import CheckInputs
-from spark_replay.entities import TOPIC_RESOURCE
-from spark_replay.tables.brokers import CHANGE, FENCE, REGISTER, UNFENCE, UNREGISTER
-from spark_replay.tables.common import of_types, ordered_by_state
-from spark_replay.tables.topics import topic_names
+from kquorum.spark_replay.checks.findings import CheckName, found
+from kquorum.spark_replay.checks.inputs import CheckInputs
+from kquorum.spark_replay.entities import TOPIC_RESOURCE
+from kquorum.spark_replay.tables.brokers import CHANGE, FENCE, REGISTER, UNFENCE, UNREGISTER
+from kquorum.spark_replay.tables.common import of_types, ordered_by_state
+from kquorum.spark_replay.tables.topics import topic_names
 
 _TOPIC, _REMOVED, _PARTITION, _MOVED = (
     "TopicRecord",

@@ -10,18 +10,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.log_check.log_checker import LogChecker
-from metadata.log_check.snapshot_comparison import LoadedSnapshot, SnapshotLoading
-from metadata.log_check.state_replay import RecordedHash
-from metadata.state_hash.image_hash import hash_of_image, state_hash_text
-from snapshots.checking import SnapshotFault
-from snapshots.naming import SnapshotId
-from spark_replay.audit_folder import AuditedSource
-from spark_replay.checks.findings import NOTE, VIOLATION, CheckName
-from spark_replay.files import map_file
-from spark_replay.sources import FileKind, LogFile
-from wire.batch_walk import walk_batches
+from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
+from kquorum.metadata.log_check.log_checker import LogChecker
+from kquorum.metadata.log_check.snapshot_comparison import LoadedSnapshot, SnapshotLoading
+from kquorum.metadata.log_check.state_replay import RecordedHash
+from kquorum.metadata.state_hash.image_hash import hash_of_image, state_hash_text
+from kquorum.snapshots.checking import SnapshotFault
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
+from kquorum.spark_replay.files import map_file
+from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.wire.batch_walk import walk_batches
 
 # Of each check and log; what there is more is only counted. A log of which every record is wrong needs no more.
 KEPT: Final = 10_000

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditedSource
-from spark_replay.checks.inputs import CheckInputs
-from spark_replay.checks.replaying import SnapshotDigest
-from spark_replay.checks.replica_facts import replica_facts
-from spark_replay.checks.replica_verdict import ReplicaFinding, findings_of, watermark
-from spark_replay.checks.results import ReplicaReport, SnapshotCopies
-from spark_replay.sources import FileKind
+from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.checks.inputs import CheckInputs
+from kquorum.spark_replay.checks.replaying import SnapshotDigest
+from kquorum.spark_replay.checks.replica_facts import replica_facts
+from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, findings_of, watermark
+from kquorum.spark_replay.checks.results import ReplicaReport, SnapshotCopies
+from kquorum.spark_replay.sources import FileKind
 
 Digests = Mapping[str, Sequence[SnapshotDigest]]
 _DIFFERENCES_TOLD = 3

@@ -13,8 +13,8 @@ what was committed.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spark_replay.audit_folder import AuditedSource
-from spark_replay.checks.replica_facts import Difference, ReplicaFacts, Side
+from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.checks.replica_facts import Difference, ReplicaFacts, Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

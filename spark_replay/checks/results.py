@@ -6,9 +6,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_replay.checks.findings import NOTE, VIOLATION, CheckName
-from spark_replay.checks.replica_facts import ReplicaFacts
-from spark_replay.checks.replica_verdict import ReplicaFinding, Watermark
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
+from kquorum.spark_replay.checks.replica_facts import ReplicaFacts
+from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, Watermark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

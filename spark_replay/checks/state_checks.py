@@ -10,9 +10,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
-from spark_replay.checks.inputs import CheckInputs
-from spark_replay.tables.leader_changes import RECOVERING
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
+from kquorum.spark_replay.checks.inputs import CheckInputs
+from kquorum.spark_replay.tables.leader_changes import RECOVERING
 
 _KEY: Final = ("source", "topic_id", "partition_id")
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.audit_folder import AuditTables
 
 NOTE_FIELDS: Final = (
     *("principal", "client_id", "client_address", "api", "reason", "operator_reason", "note_offset"),

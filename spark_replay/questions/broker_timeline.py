@@ -3,10 +3,10 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.questions.authors import with_author
-from spark_replay.questions.causes import OF_NEW_LEADER, OF_OLD_LEADER
-from spark_replay.questions.timeline import all_events, setting_events
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.questions.authors import with_author
+from kquorum.spark_replay.questions.causes import OF_NEW_LEADER, OF_OLD_LEADER
+from kquorum.spark_replay.questions.timeline import all_events, setting_events
 
 _CHANGES = {
     "registered": "registered",

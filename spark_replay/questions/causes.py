@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.audit_folder import AuditTables
 
 BY_LEADER: Final = "leader_request"
 CREATION: Final = "creation"

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.audit_folder import AuditTables
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 UNITS: Final = {"hour": HOUR_MS, "day": DAY_MS}

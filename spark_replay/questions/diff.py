@@ -7,11 +7,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.questions.as_of import EVERYTHING, counting
-from spark_replay.questions.authors import with_author
-from spark_replay.questions.entities import ENTITIES, Entity, Narrowing, history
-from spark_replay.questions.moments import Moment, holds_at
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.questions.as_of import EVERYTHING, counting
+from kquorum.spark_replay.questions.authors import with_author
+from kquorum.spark_replay.questions.entities import ENTITIES, Entity, Narrowing, history
+from kquorum.spark_replay.questions.moments import Moment, holds_at
 
 ADDED, REMOVED, CHANGED, PASSING, RESTORED = "added", "removed", "changed", "passing", "restored"
 CHANGES: Final = (ADDED, REMOVED, CHANGED, PASSING, RESTORED)

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.audit_folder import AuditTables
 
 QUORUM_FEATURE: Final = "kraft.version"
 

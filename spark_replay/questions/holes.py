@@ -10,7 +10,7 @@ from typing import Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditedSource, AuditTables
+from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
 
 PLACES_READ: Final = 200
 

@@ -12,8 +12,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.questions.moments import time_text
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.questions.moments import time_text
 
 NAMED: Final = 3
 BUCKET: Final = 200_000

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.schemas import TABLES
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.schemas import TABLES
 
 _QUERY: Final = frozenset(
     {

@@ -7,10 +7,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.questions.authors import AUTHOR_FIELDS, with_author
-from spark_replay.questions.causes import partition_steps, with_cause
-from spark_replay.questions.entities import acl_matches_topic, is_topic
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.questions.authors import AUTHOR_FIELDS, with_author
+from kquorum.spark_replay.questions.causes import partition_steps, with_cause
+from kquorum.spark_replay.questions.entities import acl_matches_topic, is_topic
 
 EVENT_FIELDS: Final = (
     *("source", "offset", "timestamp_ms", "about", "partition_id", "what", "cause", "cause_broker"),

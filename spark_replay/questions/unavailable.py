@@ -5,10 +5,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.questions.causes import partition_steps, with_cause
-from spark_replay.questions.entities import is_topic
-from spark_replay.questions.min_isr import with_min_isr
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.questions.causes import partition_steps, with_cause
+from kquorum.spark_replay.questions.entities import is_topic
+from kquorum.spark_replay.questions.min_isr import with_min_isr
 
 NO_LEADER, UNDER_MIN_ISR = "no_leader", "under_min_isr"
 KINDS: Final = (NO_LEADER, UNDER_MIN_ISR)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.report.window import Window, window_of
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.report.window import Window, window_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from spark_replay.report.facts import BrokerFacts, ReportFacts
-from spark_replay.report.html import Markup
-from spark_replay.report.svg import Axis, Stack, lane, legend, picture
-from spark_replay.report.times import duration, moment, stretch
-from spark_replay.report.words import BROKER_STATES, count, listed
-from wire.wording import counted
+from kquorum.spark_replay.report.facts import BrokerFacts, ReportFacts
+from kquorum.spark_replay.report.html import Markup
+from kquorum.spark_replay.report.svg import Axis, Stack, lane, legend, picture
+from kquorum.spark_replay.report.times import duration, moment, stretch
+from kquorum.spark_replay.report.words import BROKER_STATES, count, listed
+from kquorum.wire.wording import counted
 
 _BAR, _LOW = 14, 26
 # With more brokers than this the number of those that do not serve is worth a row.

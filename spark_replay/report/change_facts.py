@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.report.asked import Asked
-from spark_replay.report.facts import LargeChange, LogFacts
+from kquorum.spark_replay.report.asked import Asked
+from kquorum.spark_replay.report.facts import LargeChange, LogFacts
 
 CHANGES_LISTED = 12
 BATCHES_CONSIDERED = 60

@@ -1,11 +1,11 @@
 """What the checks of an audit found about one log, for its report."""
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.checks.checking import CheckRequest, check_audit
-from spark_replay.checks.findings import NOTE, VIOLATION, CheckName
-from spark_replay.checks.results import CheckReport, FoundRow
-from spark_replay.report.facts import Checks, Finding
-from spark_replay.report.gather import Progress
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.checks.checking import CheckRequest, check_audit
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
+from kquorum.spark_replay.checks.results import CheckReport, FoundRow
+from kquorum.spark_replay.report.facts import Checks, Finding
+from kquorum.spark_replay.report.gather import Progress
 
 FINDINGS_LISTED = 40
 

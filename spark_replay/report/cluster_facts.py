@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.report.asked import Asked
-from spark_replay.report.facts import BrokerFacts, BrokerSpan, Epoch
+from kquorum.spark_replay.report.asked import Asked
+from kquorum.spark_replay.report.facts import BrokerFacts, BrokerSpan, Epoch
 
 EPOCHS_SHOWN = 600
 BARS_SHOWN = 24

@@ -6,8 +6,8 @@ Times are milliseconds since the epoch; `total` beside a list says how many ther
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series
-from spark_replay.report.window import Window
+from kquorum.spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series
+from kquorum.spark_replay.report.window import Window
 
 NEVER, NO_CHANGES = Series(), LeaderChanges()
 

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR
-from spark_replay.report.asked import Asked, window_in
-from spark_replay.report.change_facts import large_changes
-from spark_replay.report.cluster_facts import broker_states, brokers, epochs
-from spark_replay.report.facts import Checks, ClusterState, ReportFacts
-from spark_replay.report.log_facts import log_facts, silences
-from spark_replay.report.partition_facts import (
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR
+from kquorum.spark_replay.report.asked import Asked, window_in
+from kquorum.spark_replay.report.change_facts import large_changes
+from kquorum.spark_replay.report.cluster_facts import broker_states, brokers, epochs
+from kquorum.spark_replay.report.facts import Checks, ClusterState, ReportFacts
+from kquorum.spark_replay.report.log_facts import log_facts, silences
+from kquorum.spark_replay.report.partition_facts import (
     leader_changes,
     longest_intervals,
     outages,
@@ -19,7 +19,7 @@ from spark_replay.report.partition_facts import (
     shortages,
     state_at_end,
 )
-from spark_replay.report.series import series_of
+from kquorum.spark_replay.report.series import series_of
 
 NOT_RUN = Checks()
 Progress = Callable[[str], None]

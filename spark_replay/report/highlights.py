@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_replay.report.facts import ReportFacts
-from spark_replay.report.times import duration, moment
-from spark_replay.report.words import controller, count, listed
-from wire.wording import counted
+from kquorum.spark_replay.report.facts import ReportFacts
+from kquorum.spark_replay.report.times import duration, moment
+from kquorum.spark_replay.report.words import controller, count, listed
+from kquorum.wire.wording import counted
 
 BROKERS_NAMED = 5
 

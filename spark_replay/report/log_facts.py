@@ -6,11 +6,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.audit_folder import AuditTables
-from spark_replay.questions import silences as question
-from spark_replay.questions.holes import limits
-from spark_replay.report.asked import Asked
-from spark_replay.report.facts import DamagedPlace, LogFacts, Silence, Silences
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.questions import silences as question
+from kquorum.spark_replay.questions.holes import limits
+from kquorum.spark_replay.report.asked import Asked
+from kquorum.spark_replay.report.facts import DamagedPlace, LogFacts, Silence, Silences
 
 DAMAGE_SHOWN = 20
 SILENCES_SHOWN = 200

@@ -1,11 +1,11 @@
 """The sections on controllers, brokers, checks and the log itself."""
 
-from spark_replay.report.facts import Epoch, Finding, ReportFacts, Silence
-from spark_replay.report.html import Markup, folded, section, table, tag
-from spark_replay.report.sections import dim, when, whole
-from spark_replay.report.times import duration
-from spark_replay.report.words import count, size
-from wire.wording import counted
+from kquorum.spark_replay.report.facts import Epoch, Finding, ReportFacts, Silence
+from kquorum.spark_replay.report.html import Markup, folded, section, table, tag
+from kquorum.spark_replay.report.sections import dim, when, whole
+from kquorum.spark_replay.report.times import duration
+from kquorum.spark_replay.report.words import count, size
+from kquorum.wire.wording import counted
 
 EPOCHS_LISTED = 60
 EPOCHS_UNFOLDED = 12

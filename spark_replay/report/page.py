@@ -3,16 +3,16 @@
 import base64
 import hashlib
 
-from spark_replay.report.facts import ReportFacts
-from spark_replay.report.highlights import highlights
-from spark_replay.report.html import Content, Markup, joined, section, tag, void
-from spark_replay.report.log_sections import brokers, checks, controllers, the_log
-from spark_replay.report.sections import large_changes, leaders, no_leader, too_few_in_sync
-from spark_replay.report.style import SCRIPT, STYLE
-from spark_replay.report.timeline import bucket_name, timeline
-from spark_replay.report.times import duration, moment, stretch
-from spark_replay.report.words import count
-from wire.wording import counted
+from kquorum.spark_replay.report.facts import ReportFacts
+from kquorum.spark_replay.report.highlights import highlights
+from kquorum.spark_replay.report.html import Content, Markup, joined, section, tag, void
+from kquorum.spark_replay.report.log_sections import brokers, checks, controllers, the_log
+from kquorum.spark_replay.report.sections import large_changes, leaders, no_leader, too_few_in_sync
+from kquorum.spark_replay.report.style import SCRIPT, STYLE
+from kquorum.spark_replay.report.timeline import bucket_name, timeline
+from kquorum.spark_replay.report.times import duration, moment, stretch
+from kquorum.spark_replay.report.words import count
+from kquorum.wire.wording import counted
 
 _LEAD = (
     "All rows share one time axis (UTC). Hatched: the log holds no records at all, so no controller was writing. "

@@ -5,11 +5,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR, unavailable
-from spark_replay.report.asked import Asked
-from spark_replay.report.facts import ClusterState
-from spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series, UncleanElection
-from spark_replay.report.series import series_of
+from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR, unavailable
+from kquorum.spark_replay.report.asked import Asked
+from kquorum.spark_replay.report.facts import ClusterState
+from kquorum.spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series, UncleanElection
+from kquorum.spark_replay.report.series import series_of
 
 TOPICS_LISTED = 10
 UNCLEAN_LISTED = 20

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from spark_replay.report.facts import LargeChange, ReportFacts
-from spark_replay.report.html import Content, Markup, folded, joined, section, table, tag, void
-from spark_replay.report.partition_values import Interval
-from spark_replay.report.times import duration, moment
-from spark_replay.report.words import CAUSES, controller, count, listed
-from wire.wording import counted
+from kquorum.spark_replay.report.facts import LargeChange, ReportFacts
+from kquorum.spark_replay.report.html import Content, Markup, folded, joined, section, table, tag, void
+from kquorum.spark_replay.report.partition_values import Interval
+from kquorum.spark_replay.report.times import duration, moment
+from kquorum.spark_replay.report.words import CAUSES, controller, count, listed
+from kquorum.wire.wording import counted
 
 
 def whole(text: Content) -> Markup:

@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.report.asked import Asked
-from spark_replay.report.partition_values import Series
+from kquorum.spark_replay.report.asked import Asked
+from kquorum.spark_replay.report.partition_values import Series
 
 
 def series_of(intervals: DataFrame, kinds: dict[str, Column], asked: Asked) -> dict[str, Series]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from spark_replay.report.html import Content, Markup, joined, tag, void
-from spark_replay.report.times import ticks
-from spark_replay.report.window import Window
+from kquorum.spark_replay.report.html import Content, Markup, joined, tag, void
+from kquorum.spark_replay.report.times import ticks
+from kquorum.spark_replay.report.window import Window
 
 # Thinner than this nothing can be seen or pointed at.
 _LEAST_WIDTH = 0.18

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from spark_replay.report.broker_lanes import broker_lanes
-from spark_replay.report.facts import ReportFacts
-from spark_replay.report.html import Content, Markup, joined, tag, void
-from spark_replay.report.partition_values import Series
-from spark_replay.report.svg import Axis, Stack, lane, legend, percent, picture
-from spark_replay.report.times import duration, moment, stretch
-from spark_replay.report.window import Window
-from spark_replay.report.words import ADMINISTRATIVE, CAUSES, count, listed
-from wire.wording import counted
+from kquorum.spark_replay.report.broker_lanes import broker_lanes
+from kquorum.spark_replay.report.facts import ReportFacts
+from kquorum.spark_replay.report.html import Content, Markup, joined, tag, void
+from kquorum.spark_replay.report.partition_values import Series
+from kquorum.spark_replay.report.svg import Axis, Stack, lane, legend, percent, picture
+from kquorum.spark_replay.report.times import duration, moment, stretch
+from kquorum.spark_replay.report.window import Window
+from kquorum.spark_replay.report.words import ADMINISTRATIVE, CAUSES, count, listed
+from kquorum.wire.wording import counted
 
 CONTROLLER_LANES = 9
 OUTAGE_LANES = 10

@@ -19,16 +19,16 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_replay.audit import AuditResult
-from spark_replay.folder_lock import FolderTaken, locked
-from spark_replay.sources import find_log_files
-from spark_replay.splits import DEFAULT_SPLIT_BYTES
-from spark_replay.stream.merging import finish_merge, merge_small_files
-from spark_replay.stream.places import TruncatedLog, latest_places
-from spark_replay.stream.plan import tail_pieces
-from spark_replay.stream.reader import KraftLogPieces
-from spark_replay.stream.refresh import refresh
-from spark_replay.stream.state import (
+from kquorum.spark_replay.audit import AuditResult
+from kquorum.spark_replay.folder_lock import FolderTaken, locked
+from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.stream.merging import finish_merge, merge_small_files
+from kquorum.spark_replay.stream.places import TruncatedLog, latest_places
+from kquorum.spark_replay.stream.plan import tail_pieces
+from kquorum.spark_replay.stream.reader import KraftLogPieces
+from kquorum.spark_replay.stream.refresh import refresh
+from kquorum.spark_replay.stream.state import (
     BEHIND,
     FRESH,
     STATE,
@@ -37,7 +37,7 @@ from spark_replay.stream.state import (
     read_state,
     stream_folder,
 )
-from spark_replay.stream.tables import BatchWriter, write_tail
+from kquorum.spark_replay.stream.tables import BatchWriter, write_tail
 
 EVERY_SECONDS: Final = 10.0
 # The tables of the state are made anew for at most this part of the time, and for NoOps alone this seldom.

@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from spark_replay.decode import origin_of
-from spark_replay.files import map_file
-from spark_replay.rows import DamageRow
-from spark_replay.runs import scan_runs
-from spark_replay.sources import FileKind, LogFile
-from wire.batch_runs import BatchRun
-from wire.errors import DecodeError
-from wire.record_batch import check_batch
+from kquorum.spark_replay.decode import origin_of
+from kquorum.spark_replay.files import map_file
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.spark_replay.runs import scan_runs
+from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.wire.batch_runs import BatchRun
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.record_batch import check_batch
 
 FORMAT: Final = 1
 NOWHERE: Final = -1

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.datasource import InputPartition
 
-from spark_replay.sources import FileKind, LogFile
-from spark_replay.split_reading import LogSplit, splits_of
-from spark_replay.stream.places import Place, Places, check_place, segments_of
+from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.split_reading import LogSplit, splits_of
+from kquorum.spark_replay.stream.places import Place, Places, check_place, segments_of
 
 
 @dataclass

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.sources import LogFile, find_log_files
-from spark_replay.split_reading import LogSplit, read_split
-from spark_replay.splits import DEFAULT_SPLIT_BYTES
-from spark_replay.stream.places import Place, latest_places, places_from_json, places_to_json
-from spark_replay.stream.plan import Piece, pieces_between
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.sources import LogFile, find_log_files
+from kquorum.spark_replay.split_reading import LogSplit, read_split
+from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.stream.places import Place, latest_places, places_from_json, places_to_json
+from kquorum.spark_replay.stream.plan import Piece, pieces_between
 
 PIECES: Final = StructType([StructField("piece", StringType(), nullable=False)])
 

@@ -14,20 +14,20 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_replay.audit import AuditResult, Staged, Tables, write_state
-from spark_replay.audit_folder import (
+from kquorum.spark_replay.audit import AuditResult, Staged, Tables, write_state
+from kquorum.spark_replay.audit_folder import (
     MANIFEST,
     AuditedSource,
     AuditManifest,
     member_of_files,
     write_manifest,
 )
-from spark_replay.bases import StateBase, state_bases
-from spark_replay.schemas import TABLES
-from spark_replay.stream import state as states
-from spark_replay.stream.state import FRESH, StreamState, stream_folder
-from spark_replay.stream.tables import SCANNED, destination_of
-from spark_replay.tables.state import counted_records
+from kquorum.spark_replay.bases import StateBase, state_bases
+from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.stream import state as states
+from kquorum.spark_replay.stream.state import FRESH, StreamState, stream_folder
+from kquorum.spark_replay.stream.tables import SCANNED, destination_of
+from kquorum.spark_replay.tables.state import counted_records
 
 _KEPT_VERSIONS: Final = 2
 _NOW: Final = "now"

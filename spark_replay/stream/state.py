@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from spark_replay.bases import is_whole_snapshot
-from spark_replay.sources import STREAM_FOLDER, FileKind, LogFile
-from spark_replay.split_facts import BatchEnds, LogBounds, SplitFacts
+from kquorum.spark_replay.bases import is_whole_snapshot
+from kquorum.spark_replay.sources import STREAM_FOLDER, FileKind, LogFile
+from kquorum.spark_replay.split_facts import BatchEnds, LogBounds, SplitFacts
 
 FOLDER: Final = STREAM_FOLDER
 STATE: Final = "state.json"

@@ -6,9 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from metadata.authorizer.codes import Operation, ResourceType
-from spark_replay.schemas import ACLS_HISTORY
-from spark_replay.tables.common import (
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
+from kquorum.spark_replay.schemas import ACLS_HISTORY
+from kquorum.spark_replay.tables.common import (
     event_columns,
     named,
     of_types,

@@ -4,9 +4,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from spark_replay.schemas import AUDIT_NOTES
-from spark_replay.tables.common import of_types, shaped, with_controller, with_payload
-from spark_replay.tables.state import uncommitted_transactions
+from kquorum.spark_replay.schemas import AUDIT_NOTES
+from kquorum.spark_replay.tables.common import of_types, shaped, with_controller, with_payload
+from kquorum.spark_replay.tables.state import uncommitted_transactions
 
 _TEXTS = ("principal", "client_id", "client_address", "api", "reason", "operator_reason")
 _HASHES = ("forwarding_id", "note_hash", "previous_note_hash")

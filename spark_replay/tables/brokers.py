@@ -11,8 +11,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_replay.schemas import BROKERS, ENDPOINTS, FEATURES
-from spark_replay.tables.common import latest, of_types, shaped, state_order, with_payload
+from kquorum.spark_replay.schemas import BROKERS, ENDPOINTS, FEATURES
+from kquorum.spark_replay.tables.common import latest, of_types, shaped, state_order, with_payload
 
 REGISTER, UNREGISTER, CHANGE = (
     "RegisterBrokerRecord",

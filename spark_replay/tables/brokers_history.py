@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from spark_replay.schemas import BROKERS_HISTORY, ENDPOINTS, FEATURES
-from spark_replay.tables.brokers import (
+from kquorum.spark_replay.schemas import BROKERS_HISTORY, ENDPOINTS, FEATURES
+from kquorum.spark_replay.tables.brokers import (
     CHANGE,
     FENCE,
     REGISTER,
@@ -18,7 +18,7 @@ from spark_replay.tables.brokers import (
     fenced_after,
     in_controlled_shutdown_after,
 )
-from spark_replay.tables.common import (
+from kquorum.spark_replay.tables.common import (
     event_columns,
     of_types,
     ordered_by_state,

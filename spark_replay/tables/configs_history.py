@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from spark_replay.schemas import CONFIGS_HISTORY
-from spark_replay.tables.common import (
+from kquorum.spark_replay.schemas import CONFIGS_HISTORY
+from kquorum.spark_replay.tables.common import (
     event_columns,
     named,
     of_types,
@@ -14,8 +14,8 @@ from spark_replay.tables.common import (
     with_payload,
     with_validity,
 )
-from spark_replay.tables.topics import removals, topic_names
-from wire.record_json import REDACTED
+from kquorum.spark_replay.tables.topics import removals, topic_names
+from kquorum.wire.record_json import REDACTED
 
 TOPIC = 2
 RESOURCE_TYPES = {TOPIC: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}

@@ -4,9 +4,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from metadata.image.metadata_version import KRAFT_VERSION
-from spark_replay.schemas import FEATURES_HISTORY
-from spark_replay.tables.common import (
+from kquorum.metadata.image.metadata_version import KRAFT_VERSION
+from kquorum.spark_replay.schemas import FEATURES_HISTORY
+from kquorum.spark_replay.tables.common import (
     event_columns,
     of_types,
     ordered_by_state,

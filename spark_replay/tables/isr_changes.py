@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.schemas import ISR_CHANGES
-from spark_replay.tables.common import shaped, with_controller
+from kquorum.spark_replay.schemas import ISR_CHANGES
+from kquorum.spark_replay.tables.common import shaped, with_controller
 
 
 def isr_changes(changes: DataFrame, epochs: DataFrame) -> DataFrame:

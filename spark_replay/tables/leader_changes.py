@@ -8,8 +8,8 @@ the old leader is in at the time, or what the change itself does.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.schemas import LEADER_CHANGES
-from spark_replay.tables.common import shaped, with_controller
+from kquorum.spark_replay.schemas import LEADER_CHANGES
+from kquorum.spark_replay.tables.common import shaped, with_controller
 
 RECOVERING = 1
 # A fence of thousands of partitions fills several batches, of which the last holds the fence itself.

@@ -5,9 +5,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.tables.partition_columns import BEFORE, CHANGES, MOMENT
-from spark_replay.tables.row_runs import Mask, is_valid, lists_differ, longs, starts_of
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.tables.partition_columns import BEFORE, CHANGES, MOMENT
+from kquorum.spark_replay.tables.row_runs import Mask, is_valid, lists_differ, longs, starts_of
 
 _SCHEMA: Final = arrow_schema(CHANGES)
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from spark_replay.schemas import ISR_CHANGES, PARTITION_HISTORY
-from spark_replay.tables.partition_payload import INTS, PARTITION_PAYLOAD
+from kquorum.spark_replay.schemas import ISR_CHANGES, PARTITION_HISTORY
+from kquorum.spark_replay.tables.partition_payload import INTS, PARTITION_PAYLOAD
 
 CLEARED: Final = "ClearElrRecord"
 # An event of this type is no record: it goes before all events of its topic, with what they need to know of it.

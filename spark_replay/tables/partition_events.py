@@ -3,9 +3,9 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.tables.common import in_log, of_types, shaped, state_order
-from spark_replay.tables.partition_columns import CLEARED, EVENTS, NO_PARTITION, TOPIC
-from spark_replay.tables.partition_payload import (
+from kquorum.spark_replay.tables.common import in_log, of_types, shaped, state_order
+from kquorum.spark_replay.tables.partition_columns import CLEARED, EVENTS, NO_PARTITION, TOPIC
+from kquorum.spark_replay.tables.partition_payload import (
     CHANGED,
     CREATED,
     ELR,
@@ -13,7 +13,7 @@ from spark_replay.tables.partition_payload import (
     PARTITION_PAYLOAD,
     with_partition_payload,
 )
-from spark_replay.tables.topics import topic_names
+from kquorum.spark_replay.tables.topics import topic_names
 
 _TOPIC_TYPES = ("TopicRecord", "RemoveTopicRecord")
 _OF_RECORD = (

@@ -15,12 +15,12 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from spark_replay.schemas import PARTITION_HISTORY
-from spark_replay.table_files import TableFile, write_empty
-from spark_replay.tables.partition_changes import changes_of
-from spark_replay.tables.partition_columns import CHANGES, EVENT_ORDER
-from spark_replay.tables.partition_kernel import partition_kernel
-from spark_replay.tables.whole_partitions import ROWS_AT_ONCE, whole_partitions
+from kquorum.spark_replay.schemas import PARTITION_HISTORY
+from kquorum.spark_replay.table_files import TableFile, write_empty
+from kquorum.spark_replay.tables.partition_changes import changes_of
+from kquorum.spark_replay.tables.partition_columns import CHANGES, EVENT_ORDER
+from kquorum.spark_replay.tables.partition_kernel import partition_kernel
+from kquorum.spark_replay.tables.whole_partitions import ROWS_AT_ONCE, whole_partitions
 
 # What one process replays sooner than a worker has started.
 SMALL_EVENTS: Final = 50_000

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.schemas import PARTITION_HISTORY
-from spark_replay.tables.common import CALENDAR_MS
-from spark_replay.tables.partition_columns import CLEARED, TOPIC
-from spark_replay.tables.partition_payload import ARRAYS, CREATED, ELR
-from spark_replay.tables.row_runs import (
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.schemas import PARTITION_HISTORY
+from kquorum.spark_replay.tables.common import CALENDAR_MS
+from kquorum.spark_replay.tables.partition_columns import CLEARED, TOPIC
+from kquorum.spark_replay.tables.partition_payload import ARRAYS, CREATED, ELR
+from kquorum.spark_replay.tables.row_runs import (
     Mask,
     Rows,
     carried_from,

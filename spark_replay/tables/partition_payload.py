@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
-from spark_replay.tables.common import PARSED, with_payload
+from kquorum.spark_replay.tables.common import PARSED, with_payload
 
 CREATED, CHANGED = "PartitionRecord", "PartitionChangeRecord"
 PARTITION_TYPES = (CREATED, CHANGED)

@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
-from spark_replay.schemas import QUORUM_EPOCHS
-from spark_replay.tables.common import of_types, shaped, time_of, with_payload
+from kquorum.spark_replay.schemas import QUORUM_EPOCHS
+from kquorum.spark_replay.tables.common import of_types, shaped, time_of, with_payload
 
 _VOTERS = ArrayType(StructType([StructField("voter_id", IntegerType())]))
 _PAYLOAD = StructType(

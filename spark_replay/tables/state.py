@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.bases import StateBase
+from kquorum.spark_replay.bases import StateBase
 
 LAST_OFFSET = 2**63 - 1
 MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")

@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.schemas import TOPICS
-from spark_replay.tables.common import of_types, shaped, state_order, with_validity_times
-from spark_replay.tables.partition_payload import CREATED, with_partition_payload
+from kquorum.spark_replay.schemas import TOPICS
+from kquorum.spark_replay.tables.common import of_types, shaped, state_order, with_validity_times
+from kquorum.spark_replay.tables.partition_payload import CREATED, with_partition_payload
 
 
 def topics(state: DataFrame) -> DataFrame:

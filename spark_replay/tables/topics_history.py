@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.schemas import TOPICS_HISTORY
-from spark_replay.tables.common import (
+from kquorum.spark_replay.schemas import TOPICS_HISTORY
+from kquorum.spark_replay.tables.common import (
     event_columns,
     of_types,
     ordered_by_state,
@@ -13,9 +13,9 @@ from spark_replay.tables.common import (
     up_to_here,
     with_validity_times,
 )
-from spark_replay.tables.partition_payload import CREATED as PARTITION_CREATED
-from spark_replay.tables.partition_payload import with_partition_payload
-from spark_replay.tables.topics import removals, topic_names
+from kquorum.spark_replay.tables.partition_payload import CREATED as PARTITION_CREATED
+from kquorum.spark_replay.tables.partition_payload import with_partition_payload
+from kquorum.spark_replay.tables.topics import removals, topic_names
 
 CREATED, ADDED, REMOVED = "created", "partitions_added", "removed"
 

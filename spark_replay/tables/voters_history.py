@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
-from spark_replay.schemas import VOTERS, VOTERS_HISTORY
-from spark_replay.tables.common import (
+from kquorum.spark_replay.schemas import VOTERS, VOTERS_HISTORY
+from kquorum.spark_replay.tables.common import (
     event_columns,
     of_types,
     ordered_by_state,

@@ -6,8 +6,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from spark_replay.tables.partition_columns import TOPIC
-from spark_replay.tables.row_runs import first_rows, starts_of
+from kquorum.spark_replay.tables.partition_columns import TOPIC
+from kquorum.spark_replay.tables.row_runs import first_rows, starts_of
 
 ROWS_AT_ONCE: Final = 65_536
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.attacks.long_bodies import LongArray, long_arrays
 from tests.attacks.loop_turns import Turns, measured
 from tests.attacks.rig import Rig, rig, send
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
 
 
 def main() -> None:

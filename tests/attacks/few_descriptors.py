@@ -12,9 +12,9 @@ from itertools import count
 from pathlib import Path
 from urllib.request import urlopen
 
-from cli.main import run
-from cli.processes import wait_until
-from node.config.materialise import free_ports
+from kquorum.cli.main import run
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.materialise import free_ports
 from tests.support.cluster import PROJECT_ROOT
 from tests.support.single_node import HOST, NODE_ID, both_roles, write_config
 
@@ -80,7 +80,7 @@ def limited_node(folder: Path, open_files: int, **keys: object) -> Iterator[Limi
                 sys.executable,
                 "-P",
                 "-m",
-                "cli.child",
+                "kquorum.cli.child",
                 "start",
                 "--config",
                 str(config),

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wire.codegen.kinds import FIXED
-from wire.codegen.kio_plans import plan_of
-from wire.codegen.plan import FieldPlan, StructPlan
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
-from wire.protocol.headers import encode_request
+from kquorum.wire.codegen.kinds import FIXED
+from kquorum.wire.codegen.kio_plans import plan_of
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.headers import encode_request
 
 _INTEGERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint16": 16, "uint32": 32}
 

@@ -11,28 +11,28 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from broker.adapters.forwarding import Forwarder
-from broker.adapters.listener import BrokerListener
-from broker.adapters.topic_creation import AutoTopicCreation
-from broker.apis.services import BrokerServices
-from broker.metadata_cache.cache import MetadataCache
-from broker.repeated_requests import RepeatedRequests
-from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
-from metadata.adapters.listener import ControllerListener
-from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
-from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import RequestAuthorizer
-from network.requests import ANONYMOUS, RequestContext
-from network.server import KafkaServer
-from node.config.load import load_config
-from node.config.model import NodeConfig
-from node.network_limits import server_limits
+from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.adapters.topic_creation import AutoTopicCreation
+from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.repeated_requests import RepeatedRequests
+from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
+from kquorum.metadata.adapters.listener import ControllerListener
+from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
+from kquorum.metadata.authorizer.denial_log import DenialLog
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.network.requests import ANONYMOUS, RequestContext
+from kquorum.network.server import KafkaServer
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.network_limits import server_limits
 from tests.support.broker_services import broker_services
 from tests.support.config_files import SMALL
 from tests.support.controller_world import World, topic
 from tests.support.single_node import HOST
-from wire.protocol.frames import encode_frame
-from wire.protocol.warm_up import warm_up
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.warm_up import warm_up
 
 BROKERS_USER = "User:broker"
 

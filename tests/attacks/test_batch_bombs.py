@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from raft.messages import FetchRequest
-from raft.ready import QuorumState
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.ready import QuorumState
 from tests.support.large_batches import bomb, no_ops, record_bomb
 from tests.unit.raft.context import RaftContext, batch
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch
-from wire.log_scan import Damage, scan_batches
-from wire.primitives import write_varint
-from wire.record_batch import (
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.log_scan import Damage, scan_batches
+from kquorum.wire.primitives import write_varint
+from kquorum.wire.record_batch import (
     MAX_BATCH_RECORDS,
     MAX_DECOMPRESSED_BYTES,
     check_batch,
@@ -24,7 +24,7 @@ from wire.record_batch import (
     read_values,
     rewrite_offsets,
 )
-from wire.record_parsing import MAX_BATCH_HEADERS
+from kquorum.wire.record_parsing import MAX_BATCH_HEADERS
 
 MANY = 9_000_000
 # Python with all that the commands import takes 150 MB of addresses and more; the attack took 1.4 GB of memory.

@@ -8,8 +8,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from cli.main import run
-from cli.processes import wait_until
+from kquorum.cli.main import run
+from kquorum.cli.processes import wait_until
 from tests.attacks.few_descriptors import LimitedNode, held_connections, limited_node, still_open
 from tests.support.certificates import cluster_certificates
 

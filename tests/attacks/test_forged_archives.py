@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_replay.archive.archiving import NotAnArchive, archive
-from spark_replay.archive.manifest import (
+from kquorum.spark_replay.archive.archiving import NotAnArchive, archive
+from kquorum.spark_replay.archive.manifest import (
     MANIFEST,
     ArchiveEntry,
     ArchiveManifest,
@@ -26,8 +26,8 @@ from spark_replay.archive.manifest import (
     MemberEntry,
     read_manifest,
 )
-from spark_replay.archive.verify import verify_archive
-from spark_replay.sources import METADATA_FOLDER
+from kquorum.spark_replay.archive.verify import verify_archive
+from kquorum.spark_replay.sources import METADATA_FOLDER
 from tests.support.sample_logs import write_sample
 
 PROGRAM = Path(sys.executable).with_name("kquorum")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.certificates import cluster_certificates
 from tests.support.cluster import PROJECT_ROOT
 from tests.support.config_files import write_controller
@@ -22,7 +22,7 @@ def test_a_node_that_may_speak_only_one_version_does_not_start_with_grpc(tmp_pat
     )
     assert run(["format", "-c", str(config)]) == 0
     ended = subprocess.run(
-        [sys.executable, "-P", "-m", "cli.child", "start", "--config", str(config), "--node", "1"],
+        [sys.executable, "-P", "-m", "kquorum.cli.child", "start", "--config", str(config), "--node", "1"],
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "COLUMNS": "1000"},
         capture_output=True,
         text=True,

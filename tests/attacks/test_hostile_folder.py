@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_replay import session
+from kquorum.spark_replay import session
 from tests.support.sample_logs import write_sample
 
 # Modules that the interpreter, Spark's daemon and its workers, and this project import at one time or another.

@@ -15,10 +15,10 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
-from raft.adapters.kafka_codec.codec import encode_request as encode_body
-from raft.leader import fetch_handler
-from raft.messages import (
+from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
+from kquorum.raft.adapters.kafka_codec.codec import encode_request as encode_body
+from kquorum.raft.leader import fetch_handler
+from kquorum.raft.messages import (
     MAX_EPOCH,
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,
@@ -32,16 +32,16 @@ from raft.messages import (
     UpdateRaftVoterRequest,
     VoteRequest,
 )
-from raft.roles import Leader
-from raft.voters import Endpoint, ReplicaKey
+from kquorum.raft.roles import Leader
+from kquorum.raft.voters import Endpoint, ReplicaKey
 from tests.attacks.rig import rig, send
 from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
 from tests.unit.raft.context import RaftContext
-from wire.log_batch import OffsetAndEpoch
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.headers import decode_response as decode_frame
-from wire.protocol.headers import encode_request
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.headers import decode_response as decode_frame
+from kquorum.wire.protocol.headers import encode_request
 
 # About a millisecond of Python.
 MOST_CALLS = 5_000

@@ -11,30 +11,30 @@ from uuid import UUID
 
 import pytest
 
-from cli.failures import ExitStatus
-from cli.main import run
-from cli.processes import NodeProcess, wait_until
-from node.config.materialise import free_ports
-from node.snapshot_loading import SnapshotLoading
-from raft.adapters.kafka_codec import fetch as fetch_codec
-from raft.adapters.kafka_codec import vote as vote_codec
-from raft.adapters.snapshot_files import SnapshotStore, SnapshotUnsound
-from raft.errors import LogDivergedBelowHighWatermarkError
-from raft.inputs import SnapshotPieceWritten, SnapshotRefused
-from raft.messages import (
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.main import run
+from kquorum.cli.processes import NodeProcess, wait_until
+from kquorum.node.config.materialise import free_ports
+from kquorum.node.snapshot_loading import SnapshotLoading
+from kquorum.raft.adapters.kafka_codec import fetch as fetch_codec
+from kquorum.raft.adapters.kafka_codec import vote as vote_codec
+from kquorum.raft.adapters.snapshot_files import SnapshotStore, SnapshotUnsound
+from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
+from kquorum.raft.inputs import SnapshotPieceWritten, SnapshotRefused
+from kquorum.raft.messages import (
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     VoteResponse,
 )
-from raft.ready import QuorumState, SnapshotChunk
-from raft.voters import ReplicaKey, Voter, VoterSet, voters_record
-from storage.errors import StorageFailed
+from kquorum.raft.ready import QuorumState, SnapshotChunk
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet, voters_record
+from kquorum.storage.errors import StorageFailed
 from tests.support.fake_nodes import fake_node
 from tests.support.single_node import HOST, write_config
 from tests.unit.raft.context import RaftContext, batch
-from wire.control_records import (
+from kquorum.wire.control_records import (
     ControlRecord,
     ControlRecordType,
     KRaftVersionRecord,
@@ -43,12 +43,12 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import PartitionRecord
-from wire.protocol.api_keys import ApiKey
-from wire.record_batch import write_batch
-from wire.record_frame import encode_record
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import PartitionRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_batch import write_batch
+from kquorum.wire.record_frame import encode_record
 
 EPOCH = 3
 COMMITTED, END = 4, 6

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.commands.audit.answers import _csv_cell
-from cli.main import run
-from spark_replay.audit_folder import MANIFEST as AUDIT_MANIFEST
-from spark_replay.audit_folder import AuditedSource, AuditManifest, NoAudit, read_manifest, write_manifest
-from spark_replay.bases import StateBase
-from spark_replay.members import Member
-from spark_replay.sources import FileKind, LogFile
+from kquorum.cli.commands.audit.answers import _csv_cell
+from kquorum.cli.main import run
+from kquorum.spark_replay.audit_folder import MANIFEST as AUDIT_MANIFEST
+from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest, NoAudit, read_manifest, write_manifest
+from kquorum.spark_replay.bases import StateBase
+from kquorum.spark_replay.members import Member
+from kquorum.spark_replay.sources import FileKind, LogFile
 from tests.spark.conftest import spark  # noqa: F401 - the session of all tests
 from tests.spark.test_audit_command import shared_session  # noqa: F401
 from tests.support.sample_logs import write_sample
@@ -188,7 +188,7 @@ def test_hostile_parquet_is_one_line(
 SESSION = """
 import sys
 from pathlib import Path
-from spark_replay.session import start_session
+from kquorum.spark_replay.session import start_session
 spark = start_session(Path(sys.argv[1]), master="local[1]", small=True)
 spark.range(10).repartition(2).count()
 gateway = spark.sparkContext._gateway

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
-from node.config.load import load_config
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.load import load_config
 from tests.support.secured import SecuredCluster
 from tests.unit.security.test_tls_records import Client
 

@@ -8,8 +8,8 @@ import pytest
 from tests.attacks.long_bodies import LongArray
 from tests.attacks.rig import send
 from tests.support.cluster import Cluster
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
 
 NAMES = {
     ApiKey.DELETE_TOPICS: 199_000,

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from broker.adapters.clean_shutdown import FILE_NAME, mark_clean_shutdown, previous_broker_epoch
-from broker.identity import NO_EPOCH
-from cli.main import run
-from node import inspect_source
-from node.config.load import load_config
-from node.errors import BootstrapDamaged
-from node.folders import NodeFolders
-from spark_replay.archive.archiving import archive
-from spark_replay.members import member_of
-from spark_replay.sources import find_log_files
+from kquorum.broker.adapters.clean_shutdown import FILE_NAME, mark_clean_shutdown, previous_broker_epoch
+from kquorum.broker.identity import NO_EPOCH
+from kquorum.cli.main import run
+from kquorum.node import inspect_source
+from kquorum.node.config.load import load_config
+from kquorum.node.errors import BootstrapDamaged
+from kquorum.node.folders import NodeFolders
+from kquorum.spark_replay.archive.archiving import archive
+from kquorum.spark_replay.members import member_of
+from kquorum.spark_replay.sources import find_log_files
 from tests.support.config_files import write_controller
 from tests.support.sample_logs import write_sample
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from network.turns import TURN_S, turns_of
+from kquorum.network.turns import TURN_S, turns_of
 from tests.attacks.long_bodies import long_request
 from tests.attacks.rig import rig
 from tests.support.single_node import HOST
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.frames import encode_frame
 
 CONNECTIONS = 100
 # The first is read in the loop, the second aside.

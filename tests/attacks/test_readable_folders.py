@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
-from node.config.load import load_config
-from node.folders import NodeFolders
-from storage.errors import FolderExposed
+from kquorum.cli.main import run
+from kquorum.node.config.load import load_config
+from kquorum.node.folders import NodeFolders
+from kquorum.storage.errors import FolderExposed
 from tests.support.config_files import write_controller
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from metadata.configs.rules import check_client_metrics_configs
-from metadata.configs.validators import PARSERS, InvalidConfigError
-from network.security import distinguished_names
-from network.security.distinguished_names import (
+from kquorum.metadata.configs.rules import check_client_metrics_configs
+from kquorum.metadata.configs.validators import PARSERS, InvalidConfigError
+from kquorum.network.security import distinguished_names
+from kquorum.network.security.distinguished_names import (
     MOST_NAME_CHARACTERS,
     parse_mapping_rules,
     principal_of_certificate,
 )
-from network.security.errors import UnnamedCertificate
+from kquorum.network.security.errors import UnnamedCertificate
 
 LENGTH = 1_000_000
 TEXTS = {
@@ -32,11 +32,11 @@ TEXTS = {
     "pattern": '"client_id=(?i)" + "[\\u00e0-\\uffff]" * (n // 5)',
 }
 PROGRAM = """
-from metadata.configs import validators
-from metadata.configs.rules import check_client_metrics_configs
-from metadata.configs.validators import InvalidConfigError
-from metadata.configs.validators import PARSERS
-from network.api_versions import _SOFTWARE_NAME
+from kquorum.metadata.configs import validators
+from kquorum.metadata.configs.rules import check_client_metrics_configs
+from kquorum.metadata.configs.validators import InvalidConfigError
+from kquorum.metadata.configs.validators import PARSERS
+from kquorum.network.api_versions import _SOFTWARE_NAME
 n = {length}
 text = {text}
 try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storage.file_system import POSIX, FileSystem
+from kquorum.storage.file_system import POSIX, FileSystem
 from tests.support.fault_file_system import FaultFileSystem
 
 NEW = os.O_RDWR | os.O_CREAT

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 from crc32c import crc32c
 
-from raft.adapters.errors import QuorumRecordUnreadable
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
-from raft.batches import leader_change_batch, quorum_batch
-from raft.voters import (
+from kquorum.raft.adapters.errors import QuorumRecordUnreadable
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
+from kquorum.raft.batches import leader_change_batch, quorum_batch
+from kquorum.raft.voters import (
     Endpoint,
     KRaftVersionAt,
     QuorumRecord,
@@ -25,12 +25,12 @@ from raft.voters import (
     VoterSet,
     voters_record,
 )
-from storage.file_system import POSIX, FileSystem
-from storage.segment import SegmentLimits
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.memory_log import MemoryLog
-from wire.control_records import KRaftVersionRecord
-from wire.log_batch import LogBatch, build_batch
+from kquorum.wire.control_records import KRaftVersionRecord
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 Log = FileLog | MemoryLog
 

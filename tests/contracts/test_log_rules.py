@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from storage.first_failure import FirstFailure
-from storage.log_rules import CONTIGUOUS, PARTITION_LOG, LogRules
-from storage.recovery import KnownDurable, RecoveredLog, recover_segments
-from storage.recovery_point import RecoveryPoint
-from storage.segment import SegmentLimits
-from storage.segmented_log import SegmentedLog
-from storage.torn_tail import valid_batches_behind
+from kquorum.storage.first_failure import FirstFailure
+from kquorum.storage.log_rules import CONTIGUOUS, PARTITION_LOG, LogRules
+from kquorum.storage.recovery import KnownDurable, RecoveredLog, recover_segments
+from kquorum.storage.recovery_point import RecoveryPoint
+from kquorum.storage.segment import SegmentLimits
+from kquorum.storage.segmented_log import SegmentedLog
+from kquorum.storage.torn_tail import valid_batches_behind
 from tests.support.batches import with_valid_crc
-from wire.batch_search import next_batch_position
-from wire.compression import CompressionCodec
-from wire.log_batch import LogBatch, build_batch, log_batch
-from wire.log_scan import Damage, scan_batches
+from kquorum.wire.batch_search import next_batch_position
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_batch import LogBatch, build_batch, log_batch
+from kquorum.wire.log_scan import Damage, scan_batches
 
 FIRST = "00000000000000000000.log"
 _PRODUCER_POSITION = 43

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_files import snapshot_path
-from raft.ports import LogSummary
-from raft.voters import KRaftVersionAt, QuorumRecord
-from storage.durable_files import replace_file
-from storage.file_system import POSIX, FileSystem
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.snapshot_files import snapshot_path
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.voters import KRaftVersionAt, QuorumRecord
+from kquorum.storage.durable_files import replace_file
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.memory_log import MemoryLog
-from wire.control_records import (
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     encode_control_record,
 )
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
-from wire.record_batch import write_batch
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
+from kquorum.wire.record_batch import write_batch
 
 
 @dataclass

@@ -7,12 +7,12 @@ from typing import Protocol
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.ports import LogSummary
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.ports import LogSummary
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.memory_log import MemoryLog
-from wire.log_batch import LogBatch, build_batch, parse_batches
+from kquorum.wire.log_batch import LogBatch, build_batch, parse_batches
 
 Log = FileLog | MemoryLog
 

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey
+from kquorum.raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.quorum_state_memory import QuorumStateMemory
 

@@ -6,30 +6,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from metadata.log_check.indexes import IndexWalk, OffsetIndexWalk, TimeIndexWalk
-from metadata.log_check.small_files import partition_metadata_fault
-from raft.adapters.election_log import _event as read_election
-from raft.adapters.quorum_checkpoint import decode_quorum_checkpoint
-from raft.adapters.quorum_state_file import decode_quorum_state
-from raft.adapters.snapshot_files import problem_of
-from snapshots.outline import outline_of
-from snapshots.reader import SnapshotReader
-from storage.leader_epoch_checkpoint import decode_epochs
-from storage.meta_properties import decode_meta_properties
-from storage.recovery_point import FILE_NAME as RECOVERY_POINT
-from storage.recovery_point import read_recovery_point
+from kquorum.metadata.log_check.indexes import IndexWalk, OffsetIndexWalk, TimeIndexWalk
+from kquorum.metadata.log_check.small_files import partition_metadata_fault
+from kquorum.raft.adapters.election_log import _event as read_election
+from kquorum.raft.adapters.quorum_checkpoint import decode_quorum_checkpoint
+from kquorum.raft.adapters.quorum_state_file import decode_quorum_state
+from kquorum.raft.adapters.snapshot_files import problem_of
+from kquorum.snapshots.outline import outline_of
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.storage.leader_epoch_checkpoint import decode_epochs
+from kquorum.storage.meta_properties import decode_meta_properties
+from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from kquorum.storage.recovery_point import read_recovery_point
 from tests.fuzz import seeds
 from tests.support.fault_file_system import FaultFileSystem
-from wire import message_codec
-from wire.audit_note import audit_note_to_json
-from wire.batch_walk import walk_batches
-from wire.compression import CompressionCodec, decompress
-from wire.control_records import decode_control_record, decode_control_record_lenient
-from wire.errors import DecodeError
-from wire.log_batch import parse_batches
-from wire.log_scan import Damage, scan_batches
-from wire.record_batch import MAX_DECOMPRESSED_BYTES, check_batch, read_records, read_values
-from wire.record_frame import decode_record, decode_record_lenient
+from kquorum.wire import message_codec
+from kquorum.wire.audit_note import audit_note_to_json
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.compression import CompressionCodec, decompress
+from kquorum.wire.control_records import decode_control_record, decode_control_record_lenient
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import parse_batches
+from kquorum.wire.log_scan import Damage, scan_batches
+from kquorum.wire.record_batch import MAX_DECOMPRESSED_BYTES, check_batch, read_records, read_values
+from kquorum.wire.record_frame import decode_record, decode_record_lenient
 
 FOLDER = Path("/disk")
 Read = Callable[[bytes], object]

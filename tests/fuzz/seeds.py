@@ -11,19 +11,19 @@ import cramjam
 import lz4.frame
 from crc32c import crc32c
 
-from raft.adapters.quorum_checkpoint import encode_quorum_checkpoint
-from raft.adapters.quorum_state_file import CHECKSUM_KEY, encode_quorum_state
-from raft.ready import QuorumState
-from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
-from storage.indexes import SegmentIndexes
-from storage.leader_epoch_checkpoint import encode_epochs
-from storage.meta_properties import MetaProperties, encode_meta_properties
-from storage.recovery_point import FILE_NAME as RECOVERY_POINT
-from storage.recovery_point import RecoveryPoint
+from kquorum.raft.adapters.quorum_checkpoint import encode_quorum_checkpoint
+from kquorum.raft.adapters.quorum_state_file import CHECKSUM_KEY, encode_quorum_state
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from kquorum.storage.indexes import SegmentIndexes
+from kquorum.storage.leader_epoch_checkpoint import encode_epochs
+from kquorum.storage.meta_properties import MetaProperties, encode_meta_properties
+from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from kquorum.storage.recovery_point import RecoveryPoint
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.wire_values import fullest, least
-from wire.compression import CompressionCodec
-from wire.control_records import (
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.control_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     SnapshotFooterRecord,
@@ -31,16 +31,16 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
-from wire.message_codec import encode
-from wire.message_schema import Message
-from wire.message_schema import plan_of as message_plan_of
-from wire.messages.index import MESSAGES
-from wire.metadata_records.registry import ALL
-from wire.proto.audit_pb2 import AuditNote
-from wire.protocol.apis import message_types
-from wire.record_batch import HEADER_BYTES, BatchHeader, read_batch_header, write_batch
-from wire.record_frame import encode_record
-from wire.schema import plan_of
+from kquorum.wire.message_codec import encode
+from kquorum.wire.message_schema import Message
+from kquorum.wire.message_schema import plan_of as message_plan_of
+from kquorum.wire.messages.index import MESSAGES
+from kquorum.wire.metadata_records.registry import ALL
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.protocol.apis import message_types
+from kquorum.wire.record_batch import HEADER_BYTES, BatchHeader, read_batch_header, write_batch
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import plan_of
 
 CONTROLS: tuple[type[Any], ...] = (
     LeaderChangeMessage,

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, describe_topics
-from node.config.addresses import HostPort
-from node.config.materialise import LOOPBACK, free_ports
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, describe_topics
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.materialise import LOOPBACK, free_ports
 from tests.support.cluster import Cluster, Overrides
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 
 class CombinedCluster(Cluster):

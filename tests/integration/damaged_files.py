@@ -5,9 +5,9 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from cli.failures import CliError
-from cli.processes import wait_until
-from raft.adapters.file_log import FOLDER_NAME
+from kquorum.cli.failures import CliError
+from kquorum.cli.processes import wait_until
+from kquorum.raft.adapters.file_log import FOLDER_NAME
 from tests.support.cluster import Cluster
 
 WAIT_S = 30.0

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import pytest
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.clients.quorum_client import ReplicaLag
-from cli.commands.topics.topic_client import NewTopic, create_topic
-from cli.failures import CliError
-from cli.main import run
-from node.config.addresses import HostPort
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.clients.quorum_client import ReplicaLag
+from kquorum.cli.commands.topics.topic_client import NewTopic, create_topic
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run
+from kquorum.node.config.addresses import HostPort
 from tests.support.cluster import Cluster, Overrides
 
 

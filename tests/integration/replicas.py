@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
-from network.server import KafkaServer
-from raft.adapters.clock import MonotonicWallClock
-from raft.adapters.driver import RaftDriver
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.kafka_codec.codec import RAFT_APIS
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.raft_requests import RaftRequests
-from raft.adapters.transport import KafkaTransport, endpoints_of
-from raft.config import QuorumConfig
-from raft.node import RaftNode
-from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.network.server import KafkaServer
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.raft.adapters.driver import RaftDriver
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.raft_requests import RaftRequests
+from kquorum.raft.adapters.transport import KafkaTransport, endpoints_of
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.node import RaftNode
+from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.support.state_machines import RecordingStateMachine
 
 HOST = "127.0.0.1"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cli.failures import ExitStatus
-from cli.main import run
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.main import run
 from tests.support.cluster import Cluster
-from wire.record_batch import check_batch, read_records, write_batch
+from kquorum.wire.record_batch import check_batch, read_records, write_batch
 
 METADATA_LOG = "__cluster_metadata-0"
 

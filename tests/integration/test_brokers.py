@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.commands.brokers.members_grpc import wait_applied
-from cli.commands.topics.topic_client import describe_topics
-from cli.failures import CliError
-from cli.main import run
-from cli.processes import wait_until
-from node.config.addresses import HostPort
-from node.config.materialise import LOOPBACK, free_ports
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.commands.brokers.members_grpc import wait_applied
+from kquorum.cli.commands.topics.topic_client import describe_topics
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.materialise import LOOPBACK, free_ports
 from tests.support.cluster import Cluster
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 
 class WatchedCluster(Cluster):

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from broker.adapters.clean_shutdown import previous_broker_epoch
-from broker.identity import NO_EPOCH
-from cli.processes import wait_until
+from kquorum.broker.adapters.clean_shutdown import previous_broker_epoch
+from kquorum.broker.identity import NO_EPOCH
+from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
 
 kafka = pytest.importorskip("kafka")

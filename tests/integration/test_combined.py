@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.adapters.clean_shutdown import previous_broker_epoch
-from cli.failures import ExitStatus
-from cli.processes import wait_until
+from kquorum.broker.adapters.clean_shutdown import previous_broker_epoch
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.processes import wait_until
 from tests.integration.combined_cluster import CombinedCluster
 
 

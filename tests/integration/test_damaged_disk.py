@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import pytest
 
-from cli.failures import ExitStatus
-from cli.processes import wait_until
-from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.processes import wait_until
+from kquorum.raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from tests.integration.damaged_files import (
     BUSY,
     WAIT_S,

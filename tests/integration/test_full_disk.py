@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.integration.damaged_files import (
     BUSY,
     WAIT_S,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
 
 grpc = pytest.importorskip("grpc")
@@ -23,24 +23,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 class Inspector:
     def __init__(self, cluster: Cluster, node_id: int) -> None:
-        from wire.proto.inspect_pb2_grpc import InspectStub
+        from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 
         self._channel = grpc.insecure_channel(f"127.0.0.1:{cluster.grpc_ports[node_id]}")
         self._stub: Any = InspectStub(self._channel)
 
     def types(self) -> list[str]:
-        from wire.proto.inspect_pb2 import ReadLogRequest
+        from kquorum.wire.proto.inspect_pb2 import ReadLogRequest
 
         return [record.type for record in self._stub.ReadLog(ReadLogRequest(from_offset=0), timeout=40)]
 
     def topics(self) -> set[str]:
-        from wire.proto.inspect_pb2 import ImageRequest
+        from kquorum.wire.proto.inspect_pb2 import ImageRequest
 
         chunks = list(self._stub.Image(ImageRequest(), timeout=40))
         return {topic.name for chunk in chunks for topic in chunk.topics.topics}
 
     def header(self) -> Any:
-        from wire.proto.inspect_pb2 import ImageRequest
+        from kquorum.wire.proto.inspect_pb2 import ImageRequest
 
         return next(iter(self._stub.Image(ImageRequest(), timeout=40))).header
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.audit.live_log import LiveCopy, followed, local_copies
-from cli.main import run
-from cli.processes import wait_until
-from node.config.addresses import HostPort
-from spark_replay.members import member_of
+from kquorum.cli.commands.audit.live_log import LiveCopy, followed, local_copies
+from kquorum.cli.main import run
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.addresses import HostPort
+from kquorum.spark_replay.members import member_of
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 LOG = "__cluster_metadata-0"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.processes import wait_until
-from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
+from kquorum.cli.processes import wait_until
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 WAIT_S = 30.0

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from cli.commands.brokers.members_grpc import describe_brokers, wait_applied
-from network.connection import KafkaConnection
-from node.config.addresses import HostPort
-from node.config.materialise import LOOPBACK, free_ports
+from kquorum.cli.commands.brokers.members_grpc import describe_brokers, wait_applied
+from kquorum.network.connection import KafkaConnection
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.materialise import LOOPBACK, free_ports
 from tests.support.cluster import CLUSTER_ID, Cluster
 from tests.support.metadata_history import Answer, MetadataHistory, State
 from tests.support.metadata_swarm import MetadataSwarm
 from tests.support.node_hosts import Moments, NodeHosts, groups_of
-from wire.log_batch import parse_batches
-from wire.protocol.apis import ApiKey
+from kquorum.wire.log_batch import parse_batches
+from kquorum.wire.protocol.apis import ApiKey
 
 TIMEOUT_MS = 60_000
 TOPICS_AT_A_TIME = 6

@@ -12,12 +12,12 @@ from typing import IO
 
 import pytest
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.processes import wait_until
-from node.config.addresses import HostPort
-from node.config.materialise import LOOPBACK
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.materialise import LOOPBACK
 from tests.support.cluster import PROJECT_ROOT, Cluster
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 pytest.importorskip("grpc")
 

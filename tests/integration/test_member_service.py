@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
 
 grpc = pytest.importorskip("grpc")
@@ -29,8 +29,8 @@ class Member:
     """Watches in a thread; heartbeats when told to."""
 
     def __init__(self, address: str) -> None:
-        from wire.proto import broker_pb2
-        from wire.proto.broker_pb2_grpc import BrokerStub
+        from kquorum.wire.proto import broker_pb2
+        from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 
         self.pb = broker_pb2
         self.channel = grpc.insecure_channel(address)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
-from raft.adapters.file_log import FOLDER_NAME
+from kquorum.cli.processes import wait_until
+from kquorum.raft.adapters.file_log import FOLDER_NAME
 from tests.integration.dynamic_cluster import DynamicCluster, load_on
 
 WAIT_S = 30.0

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cli.commands.features.metadata_versions import DEFAULT
-from cli.commands.format.formatting import format_nodes
-from cli.processes import wait_until
-from node.config.load import load_config
+from kquorum.cli.commands.features.metadata_versions import DEFAULT
+from kquorum.cli.commands.format.formatting import format_nodes
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.load import load_config
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 TIMEOUT_S = 40

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from cli.processes import wait_until
-from network.connection import KafkaConnection
+from kquorum.cli.processes import wait_until
+from kquorum.network.connection import KafkaConnection
 from tests.support.cluster import Cluster
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 pytestmark = pytest.mark.slow
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.failures import ExitStatus
-from cli.processes import wait_until
-from raft.adapters.file_log import FOLDER_NAME
-from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.processes import wait_until
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from tests.support.cluster import CLUSTER_ID, Cluster
-from wire.log_batch import build_batch
+from kquorum.wire.log_batch import build_batch
 
 
 @pytest.fixture

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.commands.features.metadata_versions import DEFAULT
-from cli.commands.format.formatting import format_nodes
-from cli.commands.topics.topic_client import PartitionView, describe_topics
-from cli.processes import wait_until
-from node.config.addresses import HostPort
-from node.config.load import load_config
-from node.config.materialise import LOOPBACK
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.commands.features.metadata_versions import DEFAULT
+from kquorum.cli.commands.format.formatting import format_nodes
+from kquorum.cli.commands.topics.topic_client import PartitionView, describe_topics
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.load import load_config
+from kquorum.node.config.materialise import LOOPBACK
 from tests.support.cluster import CLUSTER_ID, Cluster
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 STAYING, REPLACED, SEVERAL = 101, 102, 103
 WAIT_S = 40.0

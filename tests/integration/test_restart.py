@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.support.cluster import Cluster

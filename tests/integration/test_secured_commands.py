@@ -39,7 +39,7 @@ def kquorum(
     if config is not None:
         arguments = (*arguments, "--command-config", cluster.command_config("command.properties", config))
     done = subprocess.run(
-        [sys.executable, "-m", "cli.entry", *arguments],
+        [sys.executable, "-m", "kquorum.cli.entry", *arguments],
         capture_output=True,
         text=True,
         timeout=60,

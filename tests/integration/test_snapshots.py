@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.commands.topics.topic_client import NewTopic, create_topic, describe_topics
-from cli.main import run
-from cli.processes import wait_until
-from node.config.addresses import HostPort
-from raft.adapters.file_log import FOLDER_NAME
-from snapshots.naming import snapshot_id_of
-from snapshots.reader import SnapshotReader
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.commands.topics.topic_client import NewTopic, create_topic, describe_topics
+from kquorum.cli.main import run
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.addresses import HostPort
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.snapshots.naming import snapshot_id_of
+from kquorum.snapshots.reader import SnapshotReader
 from tests.integration.dynamic_cluster import DynamicCluster
 from tests.support.cluster import Cluster, Overrides
-from wire.uuids import uuid_to_text
+from kquorum.wire.uuids import uuid_to_text
 
 WAIT_S = 40.0
 # A few topics make a snapshot due, and a few snapshots are too many.

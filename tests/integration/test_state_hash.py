@@ -8,14 +8,14 @@ import grpc
 import pytest
 from crc32c import crc32c
 
-from cli.clients.quorum_client import ReplicaState
-from cli.main import run
-from cli.processes import wait_until
-from metadata.state_hash.comparison import reports_of
+from kquorum.cli.clients.quorum_client import ReplicaState
+from kquorum.cli.main import run
+from kquorum.cli.processes import wait_until
+from kquorum.metadata.state_hash.comparison import reports_of
 from tests.integration.damaged_files import metadata_folder
 from tests.support.cluster import Cluster
-from wire.proto import quorum_pb2 as pb
-from wire.proto.quorum_pb2_grpc import QuorumStub
+from kquorum.wire.proto import quorum_pb2 as pb
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 
 WAIT_S = 30.0
 CRC_AT, CRC_FROM = 17, 21

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import uvloop
 
-from network.connection import KafkaConnection
-from raft.adapters.kafka_codec.codec import decode_response, encode_request
-from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from kquorum.network.connection import KafkaConnection
+from kquorum.raft.adapters.kafka_codec.codec import decode_response, encode_request
+from kquorum.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.integration.replicas import HOST, ReplicaProcess, voters_at
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def run(test: Coroutine[Any, Any, None], *, on_uvloop: bool = True) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.tidy.tree import ROOT
 
 TIMEOUT_S = 60.0
@@ -37,7 +37,7 @@ listeners = "PLAINTEXT://127.0.0.1:9092"
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "cli.entry", *arguments]
+    return [sys.executable, "-m", "kquorum.cli.entry", *arguments]
 
 
 class Up:

@@ -23,7 +23,7 @@ from typing import Final, Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.kafka_process import Kafka
 from tests.interop.kafka_release import VERSION, find_release
 from tests.interop.site import Layout, Site

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.commands.log.dump import DumpRequest, dump
-from cli.commands.log.dump_filters import DumpFilter
-from cli.failures import ExitStatus
+from kquorum.cli.commands.log.dump import DumpRequest, dump
+from kquorum.cli.commands.log.dump_filters import DumpFilter
+from kquorum.cli.failures import ExitStatus
 from tests.interop.kafka_process import Kafka
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.kafka_release import KafkaRelease
 
 PROJECT_ROOT = Path(__file__).parents[2]

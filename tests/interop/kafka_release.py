@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.commands.audit.java import check_java
-from cli.failures import CliError
+from kquorum.cli.commands.audit.java import check_java
+from kquorum.cli.failures import CliError
 from tests.interop.listed_jars import NotFetched, fetch_listed, list_of
 
 VERSION = os.environ.get("KQUORUM_INTEROP_KAFKA", "4.3.1")

@@ -7,7 +7,7 @@ controller 1 leads is first compressed and then, after a restart of all, plain.
 import shutil
 from pathlib import Path
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.dumps import Dumped, dump_with_ours
 from tests.interop.kafka_process import Kafka
 from tests.interop.node_config import NodeConfig

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, snapshot_id_of
+from kquorum.snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, snapshot_id_of
 from tests.support.cluster import FAST_TIMES
 
 LOOPBACK = "127.0.0.1"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.kafka_process import Kafka, ToolHangs
 
 SHELL = "org.apache.kafka.shell.MetadataShell"

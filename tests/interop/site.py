@@ -15,14 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.clients.quorum_client import QuorumStatus, describe_quorum
-from cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, delete_topic, describe_topics
-from cli.failures import CliError
-from cli.main import run as run_kquorum
-from cli.processes import NodeProcess, wait_until
-from node.config.addresses import HostPort
-from node.config.materialise import free_ports
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.clients.quorum_client import QuorumStatus, describe_quorum
+from kquorum.cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, delete_topic, describe_topics
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run as run_kquorum
+from kquorum.cli.processes import NodeProcess, wait_until
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.materialise import free_ports
 from tests.interop.kafka_process import PROJECT_ROOT, Kafka, KafkaServer
 from tests.interop.node_config import LOOPBACK, NodeConfig, bootstrap_servers, static_voters
 from tests.support.cluster import CLUSTER_ID

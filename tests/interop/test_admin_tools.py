@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.commands.features.metadata_versions import name_of
-from cli.processes import wait_until
-from snapshots.bootstrap import DEFAULT_METADATA_VERSION
+from kquorum.cli.commands.features.metadata_versions import name_of
+from kquorum.cli.processes import wait_until
+from kquorum.snapshots.bootstrap import DEFAULT_METADATA_VERSION
 from tests.interop.kafka_process import Kafka
 from tests.interop.kafka_release import KafkaRelease
 from tests.interop.site import WAIT_S, Layout, Site

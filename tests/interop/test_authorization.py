@@ -23,9 +23,9 @@ from confluent_kafka.admin import (
 )
 from kafka.admin import KafkaAdminClient
 
-from cli.processes import wait_until
-from metadata.authorizer.authorizer import CLASS_NAME
-from metadata.authorizer.codes import Operation
+from kquorum.cli.processes import wait_until
+from kquorum.metadata.authorizer.authorizer import CLASS_NAME
+from kquorum.metadata.authorizer.codes import Operation
 from tests.interop.kafka_process import Kafka
 from tests.support.cluster import Cluster
 

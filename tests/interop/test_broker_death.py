@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.broker_death import (
     BROKERS,
     OURS,

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
 
 WAIT_S = 30.0

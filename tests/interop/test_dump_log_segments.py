@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.storage.segment import SegmentLimits
 from tests.interop.dumps import assert_same_dumps, check_indexes_with_kafka
 from tests.interop.kafka_process import Kafka
 from tests.support.wire_values import fullest, least
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.compression import CompressionCodec
-from wire.control_records import (
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -23,14 +23,14 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
-from wire.log_batch import parse_batches
-from wire.metadata_records.cluster import UnregisterControllerRecord
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.registry import ALL
-from wire.proto.audit_pb2 import AuditNote
-from wire.record_batch import write_batch
-from wire.record_frame import encode_record
-from wire.schema import plan_of
+from kquorum.wire.log_batch import parse_batches
+from kquorum.wire.metadata_records.cluster import UnregisterControllerRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.registry import ALL
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.record_batch import write_batch
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import plan_of
 
 pytestmark = pytest.mark.interop
 

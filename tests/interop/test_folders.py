@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run as run_kquorum
-from cli.processes import wait_until
-from raft.adapters.quorum_state_file import CHECKSUM_KEY
-from snapshots.naming import snapshot_id_of
+from kquorum.cli.main import run as run_kquorum
+from kquorum.cli.processes import wait_until
+from kquorum.raft.adapters.quorum_state_file import CHECKSUM_KEY
+from kquorum.snapshots.naming import snapshot_id_of
 from tests.interop.dumps import Dumped, assert_same_dumps, check_indexes_with_kafka, dump_with_ours
 from tests.interop.kafka_process import Kafka
 from tests.interop.leftovers import plant_kafkas, plant_ours

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.foreign_clients import Program, franz_go, kafkajs, kcat
 from tests.interop.kafka_release import Unavailable
 from tests.support.cluster import PROJECT_ROOT, Cluster

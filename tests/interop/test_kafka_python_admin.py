@@ -21,7 +21,7 @@ from kafka.admin import (
 )
 from kafka.errors import KafkaError
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
 
 WAIT_S = 30.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.kafka_process import Kafka, ToolFailed
 from tests.interop.kafka_release import KafkaRelease
 from tests.interop.site import WAIT_S

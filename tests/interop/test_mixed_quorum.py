@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.clients.quorum_client import QuorumStatus
-from cli.processes import wait_until
+from kquorum.cli.clients.quorum_client import QuorumStatus
+from kquorum.cli.processes import wait_until
 from tests.interop.dumps import Dumped, assert_same_dumps, dump_with_ours
 from tests.interop.kafka_process import Kafka
 from tests.interop.site import QUORUM_TOOL, WAIT_S, Layout, Site

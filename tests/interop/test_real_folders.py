@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run as run_kquorum
-from cli.processes import wait_until
+from kquorum.cli.main import run as run_kquorum
+from kquorum.cli.processes import wait_until
 from tests.interop.dumps import assert_same_dumps
 from tests.interop.kafka_process import Kafka
 from tests.interop.site import WAIT_S, Layout, Site

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.interop

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from cli.main import run as run_kquorum
+from kquorum.cli.main import run as run_kquorum
 from tests.interop.kafka_process import Kafka
 from tests.interop.kafka_release import KafkaRelease
 from tests.interop.site import QUORUM_TOOL, Layout, Site

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import UserScramCredentialUpsertion as Upsertion
 from kafka.admin import KafkaAdminClient
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.secured import (
     LISTENERS,
     PLAIN_SECRET,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.kafka_process import Kafka, ToolFailed
 from tests.support.secured import PLAIN_SECRET, PLAIN_USER, SECRETS, USER, USER_SECRET, SecuredCluster
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.clients.quorum_client import QuorumStatus
-from cli.processes import wait_until
-from snapshots.naming import snapshot_id_of
+from kquorum.cli.clients.quorum_client import QuorumStatus
+from kquorum.cli.processes import wait_until
+from kquorum.snapshots.naming import snapshot_id_of
 from tests.interop.dumps import Dumped, assert_same_dumps, dump_with_ours
 from tests.interop.kafka_process import Kafka
 from tests.interop.node_config import NodeConfig

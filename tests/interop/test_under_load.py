@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run as run_kquorum
-from snapshots.naming import SnapshotId, snapshot_id_of
+from kquorum.cli.main import run as run_kquorum
+from kquorum.snapshots.naming import SnapshotId, snapshot_id_of
 from tests.interop.dumps import Dumped, KafkaDump, assert_same_dumps, check_indexes_with_kafka, dump_with_ours
 from tests.interop.kafka_process import Kafka
 from tests.interop.kafka_release import KafkaRelease

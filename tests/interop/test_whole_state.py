@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.interop.dumps import assert_same_dumps, dump_with_ours
 from tests.interop.kafka_process import Kafka
 from tests.interop.node_config import NodeConfig

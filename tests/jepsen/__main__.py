@@ -15,7 +15,7 @@ from random import Random
 from rich.console import Console
 from rich.table import Table
 
-from cli.processes import NodeFailed
+from kquorum.cli.processes import NodeFailed
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, worst
 from tests.jepsen.faults.catalogue import ALL as ALL_FAULTS
 from tests.jepsen.faults.catalogue import FAULTS, NONE, UnknownFault, plan

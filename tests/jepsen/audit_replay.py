@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from cli.failures import CliError
+from kquorum.cli.failures import CliError
 from tests.jepsen.cluster import NODES_FOLDER
 from tests.jepsen.members import Members
 from tests.jepsen.store import TEST_FILE, runs
@@ -65,10 +65,10 @@ def replay(folders: Sequence[Path]) -> dict[Path, str]:
 
     Raises CliError where Spark cannot be started: without Java, say.
     """
-    from cli.commands.audit.spark import (
+    from kquorum.cli.commands.audit.spark import (
         quiet_spark,  # Spark takes a second to import, and most runs need none
     )
-    from spark_replay.session import LOCAL_MASTER
+    from kquorum.spark_replay.session import LOCAL_MASTER
 
     failed: dict[Path, str] = {}
     with (
@@ -95,9 +95,9 @@ def replay(folders: Sequence[Path]) -> dict[Path, str]:
 
 def _audited(session: Any, folders: Sequence[Path], out: Path) -> dict[Path, dict[str, Any]]:
     """One audit of the logs of all, each of whom is a cluster of its own: Spark's work is much the same for one."""
-    from spark_replay.audit import build
-    from spark_replay.audit_folder import open_audit
-    from spark_replay.checks.checking import check_audit
+    from kquorum.spark_replay.audit import build
+    from kquorum.spark_replay.audit_folder import open_audit
+    from kquorum.spark_replay.checks.checking import check_audit
 
     logs = {folder: _logs_of(folder) for folder in folders}
     build(session, [log for each in logs.values() for log in each], out)

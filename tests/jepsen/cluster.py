@@ -13,15 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from cli.processes import NodeFailed, NodeGroup, NodeProcess, wait_until
-from node.config.addresses import HostPort
+from kquorum.cli.processes import NodeFailed, NodeGroup, NodeProcess, wait_until
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.cluster_config import ConfigWriter, Overrides, text_of
 from tests.jepsen.disk.faulty_disk import FaultyDisk
 from tests.jepsen.errors import ClientError
 from tests.jepsen.members import Members
 from tests.jepsen.net.network import Network
-from wire.uuids import uuid_to_text
+from kquorum.wire.uuids import uuid_to_text
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 NODES_FOLDER = "nodes"
@@ -179,7 +179,7 @@ class Cluster:
     def kquorum(self, *arguments: str) -> str:
         """What a command prints; it runs where this thread is. Raises NodeFailed with its words."""
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "cli.child", *arguments],
+            [sys.executable, "-P", "-m", "kquorum.cli.child", *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from node.config.addresses import HostPort
-from node.config.materialise import free_ports
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.materialise import free_ports
 from tests.jepsen.members import Members
 from tests.jepsen.net.network import Network
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import grpc
 
-from node.config.addresses import HostPort
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.errors import ClientError, not_sent, unanswered
-from wire.proto import inspect_pb2 as pb
-from wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 
 _KEPT_MAX = 200_000
 _OPTIONS = (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from node.config.addresses import HostPort
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.generator import Context, Generator, Turn, Wait
 from tests.jepsen.history import History, Op
 from tests.jepsen.members import Members

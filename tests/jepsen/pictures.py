@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto import inspect_pb2 as pb
 
 _NO_LEADER = -1
 _DIGEST_BYTES = 12

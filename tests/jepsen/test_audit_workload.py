@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from cli.failures import CliError
+from kquorum.cli.failures import CliError
 from tests.jepsen import audit_replay
 from tests.jepsen.audit_replay import AUDIT_FILE, runs_in
 from tests.jepsen.checkers import audit

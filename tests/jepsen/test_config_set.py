@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from metadata.snapshot import LoadedSnapshot
+from kquorum.metadata.snapshot import LoadedSnapshot
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_all
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
@@ -39,10 +39,10 @@ from tests.jepsen.workloads.config_workers import (
 )
 from tests.jepsen.workloads.workload import Judged
 from tests.support.images import image_of, topic_records
-from wire.log_batch import OffsetAndEpoch
-from wire.metadata_records.configs import ConfigRecord
-from wire.proto import inspect_pb2 as pb
-from wire.protocol.entities import ErrorCode
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.protocol.entities import ErrorCode
 
 MEMBERS = Members((1, 2, 3), (11, 12))
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from cli.processes import NodeProcess, wait_until
+from kquorum.cli.processes import NodeProcess, wait_until
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.disk.build import Shim, ShimUnavailable
 from tests.jepsen.disk.faulty_disk import FaultyDisk

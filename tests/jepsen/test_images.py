@@ -9,7 +9,7 @@ from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.pictures import picture_of
 from tests.jepsen.workloads.log_order import SameImage
-from wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto import inspect_pb2 as pb
 
 
 class Story:

@@ -6,9 +6,9 @@ from typing import Any
 import grpc
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.jepsen.inspector import LogFollower
-from wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto import inspect_pb2 as pb
 
 WAIT_S = 20.0
 LOG_START, IMAGE = 40, 44

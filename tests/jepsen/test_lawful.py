@@ -7,25 +7,25 @@ from uuid import UUID
 
 import pytest
 
-from metadata.image.configs import ConfigsDelta
-from raft.adapters.file_log import FOLDER_NAME
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
+from kquorum.metadata.image.configs import ConfigsDelta
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.jepsen.checkers.lawful import Lawful
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_safely
 from tests.jepsen.history import History
 from tests.jepsen.members import Members
 from tests.support.images import broker_record, fencing, partition_record, topic_id, topic_records
 from tests.support.sample_logs import LogBuilder
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 MEMBERS = Members.of(controllers=3, brokers=0)
 BROKERS = (1, 2, 3)

@@ -13,7 +13,7 @@ from tests.jepsen.members import Members
 from tests.jepsen.workloads.agreement import Agreement
 from tests.jepsen.workloads.voter_book import VoterBook
 from tests.jepsen.workloads.voter_changes import refusal, view_of
-from wire.uuids import uuid_to_text
+from kquorum.wire.uuids import uuid_to_text
 
 MEMBERS = Members.of(controllers=3, brokers=1, spares=1)
 BROKER = 11

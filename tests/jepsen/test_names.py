@@ -19,8 +19,8 @@ from tests.jepsen.instant import drive, setup_of
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.jepsen.workloads.name_workers import FIRST_PARTITIONS, NameWorker
 from tests.jepsen.workloads.topics_set import KIND, TopicsSet, element_of
-from wire.protocol.apis import ApiKey
-from wire.protocol.entities import ErrorCode
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.entities import ErrorCode
 
 FIRST, SECOND, THIRD = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 GOOD: Mapping[str, object] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.jepsen.members import Members
 from tests.jepsen.net import stale
 from tests.jepsen.net.namespaces import NamespaceNetwork

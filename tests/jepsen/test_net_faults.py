@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.jepsen.net import relay_process
 from tests.jepsen.net.network import FaultUnavailable, Network, isolation
 from tests.jepsen.net.relay_process import RelayFailed

@@ -9,7 +9,7 @@ import pytest
 from tests.jepsen.mutants.environment import planted_environment
 
 WHERE_READS_ARE_CONFIRMED = (
-    "import gc, raft.leader.turn as l; gc.collect(); print(l.confirm_reads.__module__)"
+    "import gc, kquorum.raft.leader.turn as l; gc.collect(); print(l.confirm_reads.__module__)"
 )
 
 

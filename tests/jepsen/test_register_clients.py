@@ -34,8 +34,8 @@ from tests.jepsen.workloads.register_client import (
     read,
 )
 from tests.jepsen.workloads.register_controllers import Controllers
-from wire.proto import inspect_pb2 as pb
-from wire.protocol.entities import ErrorCode
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.protocol.entities import ErrorCode
 
 EPOCHS = dict.fromkeys(REPLICAS, 7)
 TOPIC_ID = uuid.UUID(int=1)

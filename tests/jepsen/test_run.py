@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, as_json
 from tests.jepsen.history import History, Op, OpType, read_history, write_history

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FOLDER_NAME
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_safely
 from tests.jepsen.checkers.verified import Verified
 from tests.jepsen.history import History
 from tests.jepsen.members import Members
 from tests.support.images import broker_record, isr_change, partition_record, topic_records
 from tests.support.sample_logs import LogBuilder
-from wire.metadata_records.features import NoOpRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 MEMBERS = Members.of(controllers=2, brokers=1)
 BROKER = 11

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cli.output import error_console, print_json
+from kquorum.cli.output import error_console, print_json
 from tests.kill_loop.loop import KillLoop, Options, Outcome
 
 SHOWN_MAX = 40

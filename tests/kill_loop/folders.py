@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.commands.log.files import FileCopy, MetadataLogFiles, the_log
-from cli.commands.log.states import Moment, state_at
-from cli.commands.log.verification import verify_log
-from cli.failures import CliError
-from metadata.log_check.findings import Severity
-from raft.adapters.file_log import FOLDER_NAME
+from kquorum.cli.commands.log.files import FileCopy, MetadataLogFiles, the_log
+from kquorum.cli.commands.log.states import Moment, state_at
+from kquorum.cli.commands.log.verification import verify_log
+from kquorum.cli.failures import CliError
+from kquorum.metadata.log_check.findings import Severity
+from kquorum.raft.adapters.file_log import FOLDER_NAME
 from tests.kill_loop.ledger import Ledger
-from wire.batch_walk import walk_batches
-from wire.log_scan import ScannedBatch
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.log_scan import ScannedBatch
 
 # What a batch is known by: end offset, epoch, CRC-32C.
 Batches = Mapping[int, tuple[int, int, int]]

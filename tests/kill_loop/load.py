@@ -6,7 +6,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
-from cli.processes import NodeFailed, wait_until
+from kquorum.cli.processes import NodeFailed, wait_until
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.kill_loop.ledger import Fate, Ledger

@@ -8,12 +8,12 @@ from random import Random
 from threading import Event
 from typing import Any
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.commands.topics.topic_client import NewTopic, create_topic
-from cli.failures import CliError, ExitStatus
-from cli.processes import NodeFailed, wait_until
-from node.config.addresses import HostPort
-from raft.adapters.file_log import FOLDER_NAME
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.commands.topics.topic_client import NewTopic, create_topic
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.processes import NodeFailed, wait_until
+from kquorum.node.config.addresses import HostPort
+from kquorum.raft.adapters.file_log import FOLDER_NAME
 from tests.kill_loop.folders import check_folders
 from tests.kill_loop.ledger import Ledger
 from tests.kill_loop.load import TopicLoad, create_last

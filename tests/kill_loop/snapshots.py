@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from cli.commands.log.states import load_snapshot
-from metadata.log_check.findings import Findings, Severity
-from snapshots.naming import CHECKPOINT_SUFFIX, PART_SUFFIX, snapshot_id_of
+from kquorum.cli.commands.log.states import load_snapshot
+from kquorum.metadata.log_check.findings import Findings, Severity
+from kquorum.snapshots.naming import CHECKPOINT_SUFFIX, PART_SUFFIX, snapshot_id_of
 
 
 class SnapshotFolder:

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import batched_update
-from metadata.controller.partitions import broker_movement as affected_module
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
-from metadata.controller.partitions.broker_movement import Movement, affected_partitions
-from metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, run_of
-from metadata.controller.partitions.partition_change import leader_and_isr_records
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.metadata_version import partition_record_version
-from metadata.image.partition_state import NO_LEADER, PartitionState
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions import batched_update
+from kquorum.metadata.controller.partitions import broker_movement as affected_module
+from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from kquorum.metadata.controller.partitions.broker_movement import Movement, affected_partitions
+from kquorum.metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, run_of
+from kquorum.metadata.controller.partitions.partition_change import leader_and_isr_records
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.metadata_version import partition_record_version
+from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
 from tests.support.bulk_worlds import BROKERS, SEEDS, changed, directory_of, replayed, world_of
-from wire.metadata_records import topics
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records import topics
+from kquorum.wire.record_frame import encode_record
 
 Sizes = tuple[int, int, int]
 

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.image import loading
-from metadata.image.errors import ReplayError
-from metadata.image.partition_changes import change_values, changes_of
-from metadata.loader import MetadataLoader
+from kquorum.metadata.image import loading
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.partition_changes import change_values, changes_of
+from kquorum.metadata.loader import MetadataLoader
 from tests.support.bulk_worlds import SEEDS, TOPICS, changed, partition_of, world_records
-from wire import record_batch
-from wire.compression import CompressionCodec
-from wire.errors import UnsupportedVersion
-from wire.log_batch import LogBatch, build_batch
-from wire.metadata_records import features, topics
-from wire.record_columns import plain_values
-from wire.record_frame import decode_record, encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire import record_batch
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.metadata_records import features, topics
+from kquorum.wire.record_columns import plain_values
+from kquorum.wire.record_frame import decode_record, encode_record
+from kquorum.wire.schema import MetadataRecord
 
 
 def change_of(random_source: random.Random, count: int) -> topics.PartitionChangeRecord:

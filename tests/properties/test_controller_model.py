@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from metadata.controller.partitions import batched_update, change_batch
+from kquorum.metadata.controller.partitions import batched_update, change_batch
 from tests.reference_model import requests
 from tests.reference_model.objects import NOBODY
 from tests.reference_model.twin import Twin

@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 from hypothesis import Phase
 
-from metadata.controller.brokers.liveness import BrokerLiveness
-from metadata.controller.context import DecisionContext
-from metadata.controller.controller import PERIODIC_TASKS, Controller
-from metadata.controller.partitions import (
+from kquorum.metadata.controller.brokers.liveness import BrokerLiveness
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.controller import PERIODIC_TASKS, Controller
+from kquorum.metadata.controller.partitions import (
     alter_partition,
     batched_update,
     change_batch,
     elr,
     partition_change,
 )
-from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.elect_leaders import CLEAN_ELECTION
-from metadata.controller.partitions.partition_change import Elected, PartitionChange, change_of
-from metadata.controller.topics import new_partitions
-from metadata.image.partition_state import partition_after_change
+from kquorum.metadata.controller.partitions.broker_movement import Movement
+from kquorum.metadata.controller.partitions.elect_leaders import CLEAN_ELECTION
+from kquorum.metadata.controller.partitions.partition_change import Elected, PartitionChange, change_of
+from kquorum.metadata.controller.topics import new_partitions
+from kquorum.metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream
 from tests.reference_model.story import tell
 from tests.reference_model.twin import Twin
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-REPLAYED_CHANGE = "metadata.image.topics.partition_after_change"
+REPLAYED_CHANGE = "kquorum.metadata.image.topics.partition_after_change"
 
 
 def leader_epoch_stays(patch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def a_cancel_forgets_who_was_in_sync(patch: pytest.MonkeyPatch) -> None:
             targets["target_isr"] = targets["target_isr"][:1]
         return change_of(*arguments, **targets)
 
-    patch.setattr("metadata.controller.partitions.reassignments.change_of", change)
+    patch.setattr("kquorum.metadata.controller.partitions.reassignments.change_of", change)
 
 
 def answers_do_not_wait_for_the_commit(patch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def silent_brokers_join_an_isr(patch: pytest.MonkeyPatch) -> None:
 
 def partitions_stay_without_a_leader(patch: pytest.MonkeyPatch) -> None:
     tasks = tuple(each for each in PERIODIC_TASKS if each is not CLEAN_ELECTION)
-    patch.setattr("metadata.controller.controller.PERIODIC_TASKS", tasks)
+    patch.setattr("kquorum.metadata.controller.controller.PERIODIC_TASKS", tasks)
 
 
 def a_crash_is_forgotten_without_eligible_leader_replicas(patch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from metadata.controller.partitions import alter_partition
+from kquorum.metadata.controller.partitions import alter_partition
 from tests.reference_model import requests
 from tests.reference_model.twin import Twin
 

@@ -7,15 +7,15 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
-from metadata.image.records import image_from_values, image_records
-from wire.metadata_records import cluster, configs, features, security, topics
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
+from kquorum.metadata.image.records import image_from_values, image_records
+from kquorum.wire.metadata_records import cluster, configs, features, security, topics
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 # Few ids and names, so that records meet what earlier ones made.
 BROKERS = st.integers(0, 4)

@@ -5,13 +5,13 @@ from uuid import UUID
 
 from hypothesis import example, given, settings
 
-from metadata.image.diff import Action, StateChange, StateKind, diff_images
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.records import image_from_values, image_records
+from kquorum.metadata.image.diff import Action, StateChange, StateKind, diff_images
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.records import image_from_values, image_records
 from tests.properties.test_image import HISTORIES, accepted
-from wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 _MIRRORED = {
     Action.ADDED: Action.REMOVED,

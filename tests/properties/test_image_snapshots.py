@@ -13,26 +13,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.image import loading, partition_records
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_records import NUMBERS
-from metadata.image.records import image_values
-from metadata.loader import MetadataLoader, Slices
-from metadata.snapshot import load_snapshot
-from snapshots.naming import SnapshotId
-from snapshots.reader import SnapshotReader
-from snapshots.writer import SnapshotWriter
+from kquorum.metadata.image import loading, partition_records
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.partition_records import NUMBERS
+from kquorum.metadata.image.records import image_values
+from kquorum.metadata.loader import MetadataLoader, Slices
+from kquorum.metadata.snapshot import load_snapshot
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.properties.test_image import HISTORIES, RECORDS
 from tests.properties.test_partition_columns import alike
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.compression import CompressionCodec
-from wire.errors import UnsupportedVersion
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
-from wire.metadata_records import features, topics
-from wire.record_frame import decode_record, encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.wire.metadata_records import features, topics
+from kquorum.wire.record_frame import decode_record, encode_record
+from kquorum.wire.schema import MetadataRecord
 
 EPOCH = 3
 LEVEL = features.FeatureLevelRecord(name="metadata.version", feature_level=25)

@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.loader import MetadataLoader
-from metadata.log_check.audit_chain import AuditChain, AuditFault
-from metadata.snapshot import LoadedSnapshot
-from metadata.state_hash.image_hash import hash_of_image
-from raft.batches import Accumulator
-from raft.errors import NotLeaderError
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.metadata.log_check.audit_chain import AuditChain, AuditFault
+from kquorum.metadata.snapshot import LoadedSnapshot
+from kquorum.metadata.state_hash.image_hash import hash_of_image
+from kquorum.raft.batches import Accumulator
+from kquorum.raft.errors import NotLeaderError
 from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
-from wire.compression import CompressionCodec
-from wire.metadata_records.features import (
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from wire.metadata_records.topics import TopicRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.topics import TopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 SEEDS = range(32)
 PHASES = 5

@@ -8,23 +8,23 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import alter_partition as isr_growth
-from metadata.controller.partitions.alter_partition import alter_partition
-from metadata.controller.requests import ControllerRequest
-from metadata.controller.results import ControllerResult
-from metadata.controller.timeline import RecordRun, record_count
-from metadata.image.delta import MetadataDelta
-from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_state import PartitionState
-from metadata.image.records import partition_record
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions import alter_partition as isr_growth
+from kquorum.metadata.controller.partitions.alter_partition import alter_partition
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.timeline import RecordRun, record_count
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.records import partition_record
 from tests.support.controller_world import World
-from wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.record_frame import decode_record
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.record_frame import decode_record
 
 BROKERS = tuple(range(1, 10))
 LEADER, FENCED, LEAVING = 1, 8, 9

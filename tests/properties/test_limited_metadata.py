@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.client_access import UNLIMITED, ClientAccess, TopicLists, client_access
-from broker.metadata_cache.answers import handle_metadata
-from broker.metadata_cache.responses import MetadataResponses
-from metadata.authorizer.access import Access
-from metadata.authorizer.authorizer import Acls
-from metadata.authorizer.codes import Operation, ResourceType
-from metadata.image.image import MetadataImage
+from kquorum.broker.client_access import UNLIMITED, ClientAccess, TopicLists, client_access
+from kquorum.broker.metadata_cache.answers import handle_metadata
+from kquorum.broker.metadata_cache.responses import MetadataResponses
+from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.authorizer import Acls
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
+from kquorum.metadata.image.image import MetadataImage
 from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
 from tests.support.acl_worlds import (
     ALICE,
@@ -32,10 +32,10 @@ from tests.support.acl_worlds import (
     authorizer,
 )
 from tests.support.images import LISTENER
-from wire.codec import encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 
 SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]

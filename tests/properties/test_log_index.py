@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run
 
-from raft import log_index
-from raft.log_index import LogIndex, truncation_target
-from raft.ports import LogSummary
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft import log_index
+from kquorum.raft.log_index import LogIndex, truncation_target
+from kquorum.raft.ports import LogSummary
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 LOGS = st.integers(0, 2)
 

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import broker.metadata_cache.responses as responses
-from broker.metadata_cache.answers import handle_metadata
-from broker.metadata_cache.responses import MetadataResponses
-from metadata.image.cluster import BrokerRegistration, ClusterImage, Endpoint
-from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import NO_LEADER, PartitionState
-from metadata.image.partitions import table_of
-from metadata.image.topics import TopicImage, TopicsImage
+import kquorum.broker.metadata_cache.responses as responses
+from kquorum.broker.metadata_cache.answers import handle_metadata
+from kquorum.broker.metadata_cache.responses import MetadataResponses
+from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage, Endpoint
+from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
+from kquorum.metadata.image.partitions import table_of
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, log_dir, topic_id
-from wire.codec import encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 SEEDS = st.integers(0, 2**32)

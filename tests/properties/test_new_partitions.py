@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.controller.requests import Values
-from metadata.controller.topics import new_partitions
-from metadata.image import loading
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.records import broker_record
-from metadata.loader import MetadataLoader
-from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
-from raft.errors import RecordBatchTooLargeError
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.controller.topics import new_partitions
+from kquorum.metadata.image import loading
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.records import broker_record
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
+from kquorum.raft.errors import RecordBatchTooLargeError
 from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
 from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
-from wire.metadata_records import configs, features, topics
-from wire.protocol.api_keys import ApiKey
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records import configs, features, topics
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.schema import MetadataRecord
 
 LEVELS = [4, 5, 6, 7, 11, 13, 16, 17, 21, 23, 25, 30]
 NAMES = ["a", "b", "c.d", "c_d", "old", "older", "-no/name"]

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from metadata.image import topics as topics_delta
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.loading import delta_from_values
-from metadata.image.metadata_version import record_version
-from metadata.image.partition_records import read_by_columns
-from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
-from metadata.image.records import image_from_values, image_records, image_values
-from metadata.image.topics import TopicsImage
+from kquorum.metadata.image import topics as topics_delta
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.loading import delta_from_values
+from kquorum.metadata.image.metadata_version import record_version
+from kquorum.metadata.image.partition_records import read_by_columns
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
+from kquorum.metadata.image.records import image_from_values, image_records, image_values
+from kquorum.metadata.image.topics import TopicsImage
 from tests.properties.test_image import HISTORIES, accepted, partition_states
-from wire.errors import DecodeError, UnsupportedVersion
-from wire.metadata_records import features, topics
-from wire.record_batch import check_batch, read_records, read_values, write_batch
-from wire.record_frame import decode_record, encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.metadata_records import features, topics
+from kquorum.wire.record_batch import check_batch, read_records, read_values, write_batch
+from kquorum.wire.record_frame import decode_record, encode_record
+from kquorum.wire.schema import MetadataRecord
 
 TOPICS = [UUID(int=1 << 120), UUID(int=256), UUID(int=77)]
 # Ids that end in zeros, and one that means "none".

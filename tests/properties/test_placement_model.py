@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 
-from metadata.controller.requests import ApiError
-from metadata.controller.topics.placement import StripedPlacer, shuffle
-from metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller.topics.placement import StripedPlacer, shuffle
+from kquorum.metadata.image.cluster import BrokerRegistration
 from tests.support.bulk_worlds import SEEDS
 
 

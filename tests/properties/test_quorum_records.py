@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raft.batches import leader_change_batch, quorum_batch
-from raft.voters import (
+from kquorum.raft.batches import leader_change_batch, quorum_batch
+from kquorum.raft.voters import (
     Endpoint,
     KRaftVersionAt,
     ReplicaKey,
@@ -17,9 +17,9 @@ from raft.voters import (
     quorum_records,
     voters_record,
 )
-from wire.compression import CompressionCodec
-from wire.control_records import KRaftVersionRecord
-from wire.log_batch import build_batch, parse_batches
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.control_records import KRaftVersionRecord
+from kquorum.wire.log_batch import build_batch, parse_batches
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 ANY_VOTER = st.builds(

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_replay.entities import ENTITY_EXPRESSIONS, Entity, entity_of, of_resource
-from spark_replay.record_rows import Kind, ValueReader, ValueRow
+from kquorum.spark_replay.entities import ENTITY_EXPRESSIONS, Entity, entity_of, of_resource
+from kquorum.spark_replay.record_rows import Kind, ValueReader, ValueRow
 from tests.support.wire_values import entities, fullest, least
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.registry import ALL, BY_API_KEY
-from wire.proto.audit_pb2 import AuditNote
-from wire.record_frame import decode_record, decode_record_lenient, encode_record
-from wire.record_json import record_to_json
-from wire.record_text import Otherwise, row_function
-from wire.schema import MetadataRecord, plan_of
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.registry import ALL, BY_API_KEY
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.record_frame import decode_record, decode_record_lenient, encode_record
+from kquorum.wire.record_json import record_to_json
+from kquorum.wire.record_text import Otherwise, row_function
+from kquorum.wire.schema import MetadataRecord, plan_of
 
 FRAMES = [(cls, version) for cls in ALL for version in range(cls.versions[0], cls.versions[1] + 1)]
 IDS = [f"{cls.__name__}-{version}" for cls, version in FRAMES]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from tests.properties.test_records_roundtrip import EVERY_VERSION
 from tests.support.wire_values import entities
-from wire import record_frame
-from wire.codegen.compiler import compile_shape
-from wire.errors import DecodeError
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
-from wire.record_frame import decode_record, encode_record
-from wire.schema import MetadataRecord, codec_of, plan_of
+from kquorum.wire import record_frame
+from kquorum.wire.codegen.compiler import compile_shape
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
+from kquorum.wire.record_frame import decode_record, encode_record
+from kquorum.wire.schema import MetadataRecord, codec_of, plan_of
 
 FRAME_BYTES = 3
 
@@ -98,7 +98,7 @@ def test_no_shape_is_made_of(kind: str) -> None:
         record = PartitionRecord(partition_id=1, topic_id=UUID(int=2), unknown_tagged_fields=((9, b"x"),))
     value, plan = encode_record(record, 1), plan_of(PartitionRecord, 1)
     if kind == "nested structs":
-        from wire.metadata_records.cluster import BrokerEndpoint, RegisterBrokerRecord
+        from kquorum.wire.metadata_records.cluster import BrokerEndpoint, RegisterBrokerRecord
 
         endpoint = BrokerEndpoint(name="a", host="b", port=1, security_protocol=0)
         broker = RegisterBrokerRecord(

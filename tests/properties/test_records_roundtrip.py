@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.wire_values import entities, fullest, least
-from wire.compression import CompressionCodec
-from wire.control_records import (
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.control_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     SnapshotFooterRecord,
@@ -18,11 +18,11 @@ from wire.control_records import (
     decode_control_record,
     encode_control_record,
 )
-from wire.errors import DecodeError
-from wire.metadata_records.registry import ALL
-from wire.record_batch import check_batch, read_records, write_batch
-from wire.record_frame import decode_record, decode_record_lenient, encode_record
-from wire.schema import MetadataRecord, plan_of
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.metadata_records.registry import ALL
+from kquorum.wire.record_batch import check_batch, read_records, write_batch
+from kquorum.wire.record_frame import decode_record, decode_record_lenient, encode_record
+from kquorum.wire.schema import MetadataRecord, plan_of
 
 EVERY_VERSION = [
     pytest.param(cls, version, id=f"{cls.__name__}-v{version}")

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapshots.naming import SnapshotId
-from snapshots.retention import Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.retention import Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
 
 NOW_MS = 10_000
 sizes = st.integers(0, 500)

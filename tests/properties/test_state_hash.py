@@ -7,18 +7,18 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import EMPTY_PARTITIONS, PADDING, PartitionTable, table_of
-from metadata.image.records import image_from_values, image_records
-from metadata.state_hash.image_hash import EMPTY_STATE_HASH, MODULUS, hash_after, hash_of_image
-from metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PADDING, PartitionTable, table_of
+from kquorum.metadata.image.records import image_from_values, image_records
+from kquorum.metadata.state_hash.image_hash import EMPTY_STATE_HASH, MODULUS, hash_after, hash_of_image
+from kquorum.metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
 from tests.properties.test_image import HISTORIES, STEPS, accepted, partition_states
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 TOPIC = UUID(int=77)
 SEED = seed_of(TOPIC)

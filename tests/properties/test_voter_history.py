@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run
 
-from raft.batches import leader_change_batch, quorum_batch
-from raft.voters import (
+from kquorum.raft.batches import leader_change_batch, quorum_batch
+from kquorum.raft.voters import (
     ZERO_DIRECTORY,
     Endpoint,
     KRaftVersionAt,
@@ -25,8 +25,8 @@ from raft.voters import (
     VoterSet,
     voters_record,
 )
-from wire.control_records import KRaftVersionRecord
-from wire.log_batch import build_batch
+from kquorum.wire.control_records import KRaftVersionRecord
+from kquorum.wire.log_batch import build_batch
 
 # Few ids and directories, so that replicas come back, also with another disk.
 IDS = st.integers(1, 6)

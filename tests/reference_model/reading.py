@@ -5,12 +5,12 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from metadata.image.configs import TOPIC
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING, PartitionState
+from kquorum.metadata.image.configs import TOPIC
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING, PartitionState
 from tests.reference_model.objects import Cluster, Partition, Record
-from wire.metadata_records import cluster, configs, features, topics
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records import cluster, configs, features, topics
+from kquorum.wire.schema import MetadataRecord
 
 
 def told_records(records: Iterable[MetadataRecord], names: Mapping[UUID, str]) -> list[Record]:

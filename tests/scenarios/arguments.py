@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from raft.voters import ReplicaKey
+from kquorum.raft.voters import ReplicaKey
 from tests.scenarios.errors import ScenarioError
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 
 
 @dataclass

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from raft.ready import RoleChanged
+from kquorum.raft.ready import RoleChanged
 from tests.scenarios.errors import ScenarioError
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 class Checks:

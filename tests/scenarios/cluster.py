@@ -6,8 +6,8 @@ order. Every clock is the replica's own; nothing compares two of them.
 
 from dataclasses import replace
 
-from raft.errors import LogDivergedBelowHighWatermarkError
-from raft.inputs import (
+from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
+from kquorum.raft.inputs import (
     Input,
     LogFlushed,
     RequestReceived,
@@ -16,7 +16,7 @@ from raft.inputs import (
     SnapshotReceived,
     TimeAdvanced,
 )
-from raft.messages import (
+from kquorum.raft.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     FetchResponse,
@@ -26,8 +26,8 @@ from raft.messages import (
     Response,
     SnapshotSlice,
 )
-from raft.node import RaftNode
-from raft.ready import (
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import (
     LeaderAndEpoch,
     OutboundRequest,
     OutboundResponse,
@@ -36,7 +36,7 @@ from raft.ready import (
     Ready,
     VotersChanged,
 )
-from raft.voters import NO_VOTERS, VoterSet
+from kquorum.raft.voters import NO_VOTERS, VoterSet
 from tests.scenarios.checks import Checks
 from tests.scenarios.errors import ScenarioError
 from tests.scenarios.host import Asked, Host
@@ -51,7 +51,7 @@ from tests.scenarios.wording import (
     state_text,
     voters_text,
 )
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 EVENTS_MAX = 20_000
 SNAPSHOT = b"snapshot"

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from raft.errors import NotLeaderError
-from raft.inputs import ReadRequested, ResignRequested, ShutdownRequested
-from raft.messages import TransferLeadershipRequest
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import ReadRequested, ResignRequested, ShutdownRequested
+from kquorum.raft.messages import TransferLeadershipRequest
 from tests.scenarios.arguments import Arguments
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.forging import forge_request

@@ -1,6 +1,6 @@
 """Commands that hurt: links, processes, disks and dice."""
 
-from raft.inputs import LogFlushed, WritesPaused
+from kquorum.raft.inputs import LogFlushed, WritesPaused
 from tests.scenarios.arguments import Arguments
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError

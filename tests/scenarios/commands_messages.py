@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from raft.inputs import FailureReason, RequestFailed
+from kquorum.raft.inputs import FailureReason, RequestFailed
 from tests.scenarios.arguments import Arguments
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.forging import forge_request, forge_response

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from raft.config import QuorumConfig
-from raft.ready import QuorumState
-from raft.voters import KRaftVersionAt, VersionRange, Voter, VotersAt, VoterSet
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import KRaftVersionAt, VersionRange, Voter, VotersAt, VoterSet
 from tests.scenarios.arguments import Arguments, read_key, read_log, read_numbers, read_place
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError
 from tests.scenarios.host import CLUSTER_ID, Host, directory, endpoint_of
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 def cluster(made: Cluster, arguments: Arguments) -> None:

@@ -1,6 +1,6 @@
 """Commands that let time pass."""
 
-from raft.roles import deadline_of
+from kquorum.raft.roles import deadline_of
 from tests.scenarios.arguments import Arguments
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError

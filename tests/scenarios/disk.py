@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from raft.ports import LogSummary
-from raft.ready import QuorumState
-from raft.voters import QuorumRecord, quorum_records
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import QuorumRecord, quorum_records
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from raft.node import RaftNode
+from kquorum.raft.node import RaftNode
 from tests.scenarios.arguments import Arguments
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from raft.messages import (
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -25,7 +25,7 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.voters import VersionRange
+from kquorum.raft.voters import VersionRange
 from tests.scenarios.arguments import Arguments, read_key, read_place, read_records
 from tests.scenarios.errors import ScenarioError
 from tests.scenarios.host import CLUSTER_ID, endpoint_of

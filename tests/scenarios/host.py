@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from raft.config import QuorumConfig
-from raft.messages import Request
-from raft.node import RaftNode
-from raft.voters import Endpoint, ReplicaKey
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.messages import Request
+from kquorum.raft.node import RaftNode
+from kquorum.raft.voters import Endpoint, ReplicaKey
 from tests.scenarios.disk import Disk
 
 CLUSTER_ID = "scenario-cluster-id-00"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from raft.messages import Request
+from kquorum.raft.messages import Request
 from tests.scenarios.errors import ScenarioError
 
 

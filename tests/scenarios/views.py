@@ -1,6 +1,6 @@
 """Commands that look on and change nothing."""
 
-from raft.roles import Leader
+from kquorum.raft.roles import Leader
 from tests.scenarios.arguments import Arguments
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.host import Host

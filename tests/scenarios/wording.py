@@ -4,7 +4,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.messages import (
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -27,10 +27,10 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.ready import QuorumState
-from raft.voters import KRaftVersionAt, ReplicaKey, Voter, VotersAt, VoterSet, quorum_records
-from wire.control_records import LeaderChangeMessage, decode_control_record_lenient
-from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import KRaftVersionAt, ReplicaKey, Voter, VotersAt, VoterSet, quorum_records
+from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record_lenient
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 KINDS: dict[type[Request], str] = {
     VoteRequest: "Vote",

@@ -4,8 +4,8 @@ from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from raft.config import QuorumConfig
-from raft.voters import Endpoint
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.voters import Endpoint
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.hosts import CheapDice, Host
 

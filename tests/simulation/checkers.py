@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from raft.messages import (
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
@@ -12,17 +12,17 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.node import RaftNode
-from raft.ready import QuorumState, Ready, RoleChanged
-from raft.roles import Follower, Leader
-from raft.voters import ReplicaKey
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import QuorumState, Ready, RoleChanged
+from kquorum.raft.roles import Follower, Leader
+from kquorum.raft.voters import ReplicaKey
 from tests.simulation.committed import CommittedLog
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.membership_checks import may_stand
 from tests.simulation.snapshot_checks import SnapshotChecks
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -3,9 +3,9 @@
 from random import Random
 from typing import TYPE_CHECKING
 
-from raft.errors import NotLeaderError
-from raft.inputs import ReadRequested
-from raft.ready import LeaderAndEpoch, ReadConfirmed, Ready
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import ReadRequested
+from kquorum.raft.ready import LeaderAndEpoch, ReadConfirmed, Ready
 from tests.simulation.history import History
 from tests.simulation.hosts import Host
 from tests.simulation.snapshot_files import SnapshotFile, next_state

@@ -2,10 +2,10 @@
 
 from bisect import bisect_left, bisect_right
 
-from raft.voters import NO_VOTERS, KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
+from kquorum.raft.voters import NO_VOTERS, KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import next_state, quorum_records_at
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class CommittedLog:

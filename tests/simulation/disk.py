@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from raft.ports import LogSummary
-from raft.ready import QuorumState
-from raft.voters import QuorumRecord, VotersAt, quorum_records
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import QuorumRecord, VotersAt, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import SnapshotFile
-from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 

@@ -3,9 +3,9 @@
 from copy import copy
 from typing import TYPE_CHECKING
 
-from raft.inputs import WritesPaused
-from raft.messages import Request, Response, VoteRequest, VoteResponse
-from raft.ready import Ready
+from kquorum.raft.inputs import WritesPaused
+from kquorum.raft.messages import Request, Response, VoteRequest, VoteResponse
+from kquorum.raft.ready import Ready
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from raft.inputs import ResignRequested
+from kquorum.raft.inputs import ResignRequested
 from tests.simulation.hosts import Host
 from tests.simulation.network import Weather
 from tests.simulation.schedule import LEADER, Action

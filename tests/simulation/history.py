@@ -13,7 +13,7 @@ but nobody may rely on it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 class HistoryBroken(AssertionError):

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
-from raft.messages import Request
-from raft.node import RaftNode
-from raft.voters import Endpoint, ReplicaKey
+from kquorum.raft.messages import Request
+from kquorum.raft.node import RaftNode
+from kquorum.raft.voters import Endpoint, ReplicaKey
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.history import Append, Read
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 class CheapDice:

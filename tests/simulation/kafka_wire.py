@@ -6,7 +6,7 @@ the leader's endpoints (KIP-853) or the high watermark in a Fetch (KIP-1166); a 
 
 from typing import Any
 
-from raft.adapters.kafka_codec.codec import (
+from kquorum.raft.adapters.kafka_codec.codec import (
     CALLED_APIS,
     api_key_of,
     decode_request,
@@ -14,14 +14,14 @@ from raft.adapters.kafka_codec.codec import (
     encode_request,
     encode_response,
 )
-from raft.messages import Request, Response
+from kquorum.raft.messages import Request, Response
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
-from wire.codec import decode, encode
-from wire.errors import UnsupportedVersion
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.headers import encode_body
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.headers import encode_body
 
 LISTENER = "CONTROLLER"
 # What a host of an older release knows at most.

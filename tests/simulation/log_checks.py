@@ -4,15 +4,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from raft.node import RaftNode
-from raft.roles import Leader
-from raft.voters import Voter
+from kquorum.raft.node import RaftNode
+from kquorum.raft.roles import Leader
+from kquorum.raft.voters import Voter
 from tests.simulation.committed import CommittedLog
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.membership_checks import check_new_voters
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

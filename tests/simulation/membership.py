@@ -7,9 +7,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.errors import NotLeaderError
-from raft.inputs import RequestReceived
-from raft.messages import (
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import RequestReceived
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
     RemoveRaftVoterRequest,
@@ -17,7 +17,7 @@ from raft.messages import (
     Response,
     TransferLeadershipRequest,
 )
-from raft.voters import (
+from kquorum.raft.voters import (
     BEFORE_THE_LOG,
     NO_VOTERS,
     SUPPORTED_KRAFT_VERSIONS,

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from raft.voters import ReplicaKey, VotersAt, VoterSet, quorum_records
+from kquorum.raft.voters import ReplicaKey, VotersAt, VoterSet, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 def check_new_voters(host: Host, batches: Sequence[LogBatch], committed_end: int) -> None:

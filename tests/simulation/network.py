@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import FailureReason, RequestFailed, RequestReceived, ResponseReceived
-from raft.messages import (
+from kquorum.raft.inputs import FailureReason, RequestFailed, RequestReceived, ResponseReceived
+from kquorum.raft.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     FetchResponse,
@@ -17,8 +17,8 @@ from raft.messages import (
     Response,
     SnapshotSlice,
 )
-from raft.ready import OutboundRequest, OutboundResponse, Ready
-from raft.voters import SUPPORTED_KRAFT_VERSIONS
+from kquorum.raft.ready import OutboundRequest, OutboundResponse, Ready
+from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS
 from tests.simulation.hosts import Host, WaitingReply
 from tests.simulation.kafka_wire import (
     UnsupportedVersion,

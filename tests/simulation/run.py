@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from random import Random
 
-from raft.node import RaftNode
-from raft.voters import VotersAt, quorum_records
+from kquorum.raft.node import RaftNode
+from kquorum.raft.voters import VotersAt, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.faults import carry_out
 from tests.simulation.options import Options, options_of

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from raft.node import RaftNode
+from kquorum.raft.node import RaftNode
 from tests.simulation.run import SimulationFailed, Trim, plan_of, simulate
 from tests.simulation.schedule import LEADER, Action
 

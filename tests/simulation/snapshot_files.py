@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from raft.voters import KRaftVersionAt, QuorumRecord, VotersAt, VoterSet, quorum_records, voters_record
-from wire.control_records import (
+from kquorum.raft.voters import KRaftVersionAt, QuorumRecord, VotersAt, VoterSet, quorum_records, voters_record
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -17,7 +17,7 @@ from wire.control_records import (
     decode_control_record,
     encode_control_record,
 )
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 
 
 @dataclass(frozen=True, slots=True)

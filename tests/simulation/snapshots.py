@@ -7,18 +7,18 @@ of the log, with nothing else at work on that meanwhile; the state machine loads
 from random import Random
 from typing import TYPE_CHECKING
 
-from raft.inputs import (
+from kquorum.raft.inputs import (
     LogStartAdvanced,
     SnapshotPieceWritten,
     SnapshotReceived,
     SnapshotRefused,
     SnapshotWritten,
 )
-from raft.ready import Ready, SnapshotChunk
+from kquorum.raft.ready import Ready, SnapshotChunk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.snapshot_files import SnapshotFile, quorum_records_at, read_snapshot, write_snapshot
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -3,7 +3,7 @@
 from random import Random
 
 from tests.simulation.disk import SimulatedDisk
-from wire.log_batch import LogBatch, build_batch
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 
 def batch(base_offset: int, epoch: int = 1) -> LogBatch:

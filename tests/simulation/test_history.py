@@ -3,7 +3,7 @@
 import pytest
 
 from tests.simulation.history import Append, History, HistoryBroken
-from wire.log_batch import LogBatch, build_batch
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 
 def taken_append(history: History, first_offset: int, *values: bytes) -> Append:

@@ -5,8 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
-from raft import elections
-from raft.replica import Replica
+from kquorum.raft import elections
+from kquorum.raft.replica import Replica
 from tests.simulation.run import SimulationFailed, plan_of, simulate
 from tests.simulation.shrink import kind_of, shrink, story_of
 

@@ -19,8 +19,8 @@ from random import Random
 
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import RequestReceived
-from raft.messages import (
+from kquorum.raft.inputs import RequestReceived
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
     Request,

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from raft.messages import Request, Response, VoteRequest, VoteResponse
-from raft.ready import RoleChanged
+from kquorum.raft.messages import Request, Response, VoteRequest, VoteResponse
+from kquorum.raft.ready import RoleChanged
 from tests.simulation.hosts import Host
 from tests.simulation.schedule import Action
 

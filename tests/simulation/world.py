@@ -10,10 +10,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from raft.inputs import Input, LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
-from raft.node import RaftNode
-from raft.ready import OutboundRequest, QuorumState, Ready
-from raft.voters import NO_VOTERS
+from kquorum.raft.inputs import Input, LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import OutboundRequest, QuorumState, Ready
+from kquorum.raft.voters import NO_VOTERS
 from tests.simulation.building import CLUSTER_ID, FIRST_OBSERVER, build_host, config_of
 from tests.simulation.checkers import Checkers
 from tests.simulation.clients import Clients

@@ -26,8 +26,8 @@ from tests.spark.random_history import (
     write_random_trimmed_history,
 )
 from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
-from wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
-from wire.metadata_records.topics import TopicRecord
+from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
+from kquorum.wire.metadata_records.topics import TopicRecord
 
 RANDOM_SEED = 20_260_131
 
@@ -61,7 +61,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A quiet local session on one core; skips where there is no Java to run it."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, and there is none on this machine")
-    from spark_replay.session import start_session
+    from kquorum.spark_replay.session import start_session
 
     session = start_session(tmp_path_factory.mktemp("spark"), master="local[1]", small=True)
     yield session
@@ -108,7 +108,7 @@ def _audit_once(
 
 
 def _build(spark: Any, root: Path, out: Path) -> dict[str, int]:
-    from spark_replay.audit import build
+    from kquorum.spark_replay.audit import build
 
     return build(spark, root, out, split_bytes=1024 * 1024).rows
 

@@ -15,7 +15,7 @@ from tests.spark.eventful_history import (
     Step,
     write_log,
 )
-from wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
 
 DAYS_MS = 48 * HOUR
 Plan = list[tuple[int, Step]]

@@ -8,19 +8,19 @@ from random import Random
 from uuid import UUID
 
 from tests.support.sample_logs import DIRECTORY, LogBuilder
-from wire.audit_note import AUDIT_NOTE_TAG, note_hash
-from wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import (
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, note_hash
+from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import (
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from wire.proto.audit_pb2 import AuditNote
-from wire.protocol.api_keys import ApiKey
-from wire.schema import MetadataRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.schema import MetadataRecord
 
 START_MS = 1_773_100_800_000  # 2026-03-10 00:00 UTC
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000

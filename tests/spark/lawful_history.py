@@ -4,31 +4,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from metadata.image.cluster import ClusterImage
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.metadata_version import METADATA_VERSION
-from metadata.image.records import image_records
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
+from kquorum.metadata.image.cluster import ClusterImage
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.metadata_version import METADATA_VERSION
+from kquorum.metadata.image.records import image_records
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.spark.random_history import RandomLife, RandomLog, voter_set
 from tests.support.sample_logs import DIRECTORY
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 SEED = 71
 OPERATIONS = 110

@@ -7,16 +7,16 @@ from uuid import UUID
 
 from tests.spark.planted import Notes, Step
 from tests.support.sample_logs import broker, partition
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
+from kquorum.wire.schema import MetadataRecord
 
 BROKERS = (1, 2, 3, 4)
 

@@ -4,14 +4,14 @@ from pathlib import Path
 from uuid import UUID
 
 from tests.support.sample_logs import LogBuilder, broker, partition
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
+from kquorum.wire.schema import MetadataRecord
 
 TOPIC = UUID(int=77)
 FENCED, UNFENCED = 1, -1

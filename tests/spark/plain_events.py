@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from snapshots.naming import snapshot_id_of
-from wire.control_records import SnapshotHeaderRecord, decode_control_record
-from wire.errors import DecodeError
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.record_batch import read_records
-from wire.record_frame import decode_record
+from kquorum.snapshots.naming import snapshot_id_of
+from kquorum.wire.control_records import SnapshotHeaderRecord, decode_control_record
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.record_batch import read_records
+from kquorum.wire.record_frame import decode_record
 
 
 @dataclass(frozen=True)

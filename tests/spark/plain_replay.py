@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.spark.plain_events import Event, committed, log_events
-from wire.uuids import ZERO_UUID, uuid_to_text
+from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 
 CARRIED = ("replicas", "isr", "removing_replicas", "adding_replicas")
 ELR = ("eligible_leader_replicas", "last_known_elr")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark.plain_events import Event, committed, log_events, segment_events
-from wire.record_json import REDACTED, is_sensitive_config
-from wire.uuids import uuid_to_text
+from kquorum.wire.record_json import REDACTED, is_sensitive_config
+from kquorum.wire.uuids import uuid_to_text
 
 Row = dict[str, Any]
 RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}

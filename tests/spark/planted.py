@@ -5,32 +5,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from snapshots.naming import snapshot_id_of
-from snapshots.reader import SnapshotReader
-from snapshots.writer import SnapshotWriter
+from kquorum.snapshots.naming import snapshot_id_of
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.support.log_faults import batches_of, flip_in
 from tests.support.sample_logs import COMMITTED, ORDERS, LogBuilder, broker, partition
-from wire.audit_note import AUDIT_NOTE_TAG, note_hash
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import (
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, note_hash
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
 )
-from wire.metadata_records.topics import (
+from kquorum.wire.metadata_records.topics import (
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from wire.proto.audit_pb2 import AuditNote
-from wire.record_batch import rewrite_offsets
-from wire.record_frame import decode_record, encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.record_batch import rewrite_offsets
+from kquorum.wire.record_frame import decode_record, encode_record
+from kquorum.wire.schema import MetadataRecord
 
 SEGMENT, SNAPSHOT_STEP = "00000000000000000000.log", "second note"
 

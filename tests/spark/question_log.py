@@ -4,13 +4,13 @@ from pathlib import Path
 from uuid import UUID
 
 from tests.support.sample_logs import LogBuilder, broker, partition
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
-from wire.proto.audit_pb2 import AuditNote
-from wire.schema import MetadataRecord
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.schema import MetadataRecord
 
 NOON_MS = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 HOSTILE = "[bold]\x1b[31mred\u202e"

@@ -6,18 +6,18 @@ from random import Random
 from uuid import UUID
 
 from tests.support.sample_logs import DIRECTORY, broker
-from wire.audit_note import AUDIT_NOTE_TAG, note_hash
-from wire.metadata_records.cluster import (
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, note_hash
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
-from wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from wire.proto.audit_pb2 import AuditNote
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from kquorum.wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.schema import MetadataRecord
 
 CONFIG_KEYS = ("retention.ms", "min.insync.replicas", "ssl.key.password")
 FEATURES = ("metadata.version", "group.version", "transaction.version")

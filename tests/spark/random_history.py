@@ -4,11 +4,11 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.spark.random_cluster import RandomBrokers, RandomNotes, RandomSettings
 from tests.support.sample_logs import DIRECTORY, LogBuilder, broker, partition
-from wire.control_records import (
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionFeature,
     KRaftVersionRecord,
@@ -19,23 +19,23 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
 )
-from wire.metadata_records.topics import (
+from kquorum.wire.metadata_records.topics import (
     ClearElrRecord,
     PartitionChangeRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from wire.record_batch import CompressionCodec
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.record_batch import CompressionCodec
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 BROKERS = (1, 2, 3, 4, 5)
 PARTITIONS = 3

@@ -46,7 +46,7 @@ def columns_of(table: str) -> list[str]:
     """Every column but the source, and the timestamps which repeat milliseconds."""
     from pyspark.sql.types import TimestampType
 
-    from spark_replay.schemas import TABLES
+    from kquorum.spark_replay.schemas import TABLES
 
     return [
         field.name

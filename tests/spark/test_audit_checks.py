@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.spark.conftest import Audited
 from tests.spark.planted import SEGMENT, lawful_steps
 from tests.spark.planted_logs import RANDOM, STEPS, offsets_of
@@ -56,8 +56,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, int], tuple[tuple[str, int], ...]]] = 
 
 @pytest.fixture(scope="module")
 def planted(spark: Any, audited: Audited) -> Planted:
-    from spark_replay.audit_folder import open_audit
-    from spark_replay.checks.checking import CheckRequest, check_audit
+    from kquorum.spark_replay.audit_folder import open_audit
+    from kquorum.spark_replay.checks.checking import CheckRequest, check_audit
 
     tables = open_audit(spark, audited.out)
     names = [each.source for each in tables.manifest.sources if each.source.startswith(PLANTED)]
@@ -173,7 +173,7 @@ def test_the_command_says_all_of_one_log_as_json_and_by_its_exit_status(
         def stop(self) -> None:
             """Left running for the other tests."""
 
-    monkeypatch.setattr("cli.commands.audit.spark.start_session", lambda work, **options: Unstopped())
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", lambda work, **options: Unstopped())
     command = ["audit", "check", str(planted.out), "--only", "replay", "--json"]
     assert run([*command, "--source", PLANTED + "removed-topic"]) == 1
     told = json.loads(capsys.readouterr().out)

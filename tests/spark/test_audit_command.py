@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.sample_logs import write_sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -31,7 +31,7 @@ def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (work_folder / "spark.log").write_text("what Spark said\n")
         return Unstopped(spark)
 
-    monkeypatch.setattr("cli.commands.audit.spark.start_session", start_session)
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", start_session)
 
 
 @pytest.mark.usefixtures("shared_session")
@@ -87,7 +87,7 @@ def test_a_failure_of_spark_is_one_line_that_names_its_log(
             "Job aborted\n Traceback ...\n  OSError: [Errno 5] disk on fire\n  at java.lang"
         )
 
-    monkeypatch.setattr("cli.commands.audit.build.build", build)
+    monkeypatch.setattr("kquorum.cli.commands.audit.build.build", build)
     out = tmp_path / "out"
     assert run(["audit", "build", str(write_sample(tmp_path / "sample")), "--out", str(out)]) == 1
     captured = capsys.readouterr()
@@ -99,7 +99,7 @@ def test_a_failure_of_spark_is_one_line_that_names_its_log(
 def test_the_summary_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
-    from cli.commands.audit.build import print_summary
+    from kquorum.cli.commands.audit.build import print_summary
 
     figures = dict.fromkeys(
         ("epochs", "brokers", "topics", "partitions", "leader_changes", "unclean_leader_changes"), 12_345

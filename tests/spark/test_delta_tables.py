@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cli.commands.audit.spark import jars_folder
-from spark_replay.delta import DeltaMissing, delta_settings
+from kquorum.cli.commands.audit.spark import jars_folder
+from kquorum.spark_replay.delta import DeltaMissing, delta_settings
 from tests.support.sample_logs import write_sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 def kquorum(*args: object) -> "subprocess.CompletedProcess[str]":
     """In a process of its own: Delta has to be there when its Java starts."""
-    program = [sys.executable, "-m", "cli.entry", "audit", *map(str, args)]
+    program = [sys.executable, "-m", "kquorum.cli.entry", "audit", *map(str, args)]
     return subprocess.run(program, capture_output=True, text=True, check=False)
 
 

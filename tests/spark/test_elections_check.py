@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_replay.checks.findings import NOTE, VIOLATION
-from spark_replay.checks.log_checks import _no_majority
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION
+from kquorum.spark_replay.checks.log_checks import _no_majority
 
 SCHEMA = (
     "source string, file string, position long, offset long, leader_epoch int, leader_id int, "

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay.archive.archiving import archive
-from spark_replay.audit import build
-from spark_replay.audit_folder import read_manifest
-from spark_replay.remote import RemoteFailed, stage
-from spark_replay.schemas import TABLES
-from spark_replay.sources import NoLogFound, find_log_files
+from kquorum.spark_replay.archive.archiving import archive
+from kquorum.spark_replay.audit import build
+from kquorum.spark_replay.audit_folder import read_manifest
+from kquorum.spark_replay.remote import RemoteFailed, stage
+from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.sources import NoLogFound, find_log_files
 from tests.spark.random_history import write_random_trimmed_history
 from tests.support.node_logs import NodeLog
 from tests.support.sample_logs import write_sample
@@ -114,7 +114,7 @@ def test_addresses_that_lead_nowhere(spark: Any, tmp_path: Path) -> None:
 def test_several_folders_and_an_address_as_a_user_names_them(tmp_path: Path) -> None:
     first, second = (write_sample(tmp_path / name, torn=False) for name in ("a", "b"))
     out = tmp_path / "out"
-    program = [sys.executable, "-m", "cli.entry", "audit", "build", str(first), f"file://{second}"]
+    program = [sys.executable, "-m", "kquorum.cli.entry", "audit", "build", str(first), f"file://{second}"]
     done = subprocess.run(
         [*program, "--out", str(out), "--master", "local[1]"], capture_output=True, text=True, check=False
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.processes import wait_until
+from kquorum.cli.processes import wait_until
 from tests.support.sample_logs import write_sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
@@ -21,7 +21,7 @@ def test_one_line_and_no_java_is_left(tmp_path: Path, moment: str) -> None:
     log, out, said = write_sample(tmp_path / "log"), tmp_path / "out", tmp_path / "said"
     with said.open("wb") as stream:
         build = subprocess.Popen(
-            [sys.executable, "-m", "cli.entry", "audit", "build", str(log), "--out", str(out)],
+            [sys.executable, "-m", "kquorum.cli.entry", "audit", "build", str(log), "--out", str(out)],
             cwd=PROJECT,
             env={**os.environ, "TMPDIR": str(tmp_path)},
             stdout=stream,

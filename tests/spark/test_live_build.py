@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.main import run
-from spark_replay.schemas import TABLES
+from kquorum.cli.main import run
+from kquorum.spark_replay.schemas import TABLES
 from tests.spark.test_audit_command import shared_session as shared_session
 from tests.support.cluster import Cluster
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_replay.audit import build
-from spark_replay.audit_folder import open_audit
+from kquorum.spark_replay.audit import build
+from kquorum.spark_replay.audit_folder import open_audit
 from tests.support.sample_logs import write_sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.schemas import PARTITION_HISTORY
-from spark_replay.tables.partition_columns import CHANGES, EVENTS, TOPIC
-from spark_replay.tables.partition_history import PartitionFolders, write_partition_history
-from spark_replay.tables.partition_payload import ARRAYS, CHANGED, CREATED
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.schemas import PARTITION_HISTORY
+from kquorum.spark_replay.tables.partition_columns import CHANGES, EVENTS, TOPIC
+from kquorum.spark_replay.tables.partition_history import PartitionFolders, write_partition_history
+from kquorum.spark_replay.tables.partition_payload import ARRAYS, CHANGED, CREATED
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

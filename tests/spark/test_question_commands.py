@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.spark.conftest import Audited
 from tests.spark.question_log import HOSTILE, NOON_MS
 from tests.spark.test_audit_command import Unstopped
@@ -35,7 +35,7 @@ def ask(
         assert captured.out.replace("\n", "").isprintable()
         return status, captured.out, captured.err
 
-    monkeypatch.setattr("cli.commands.audit.spark.start_session", start_session)
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", start_session)
     return asked
 
 

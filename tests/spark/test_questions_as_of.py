@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from metadata.image.image import MetadataImage
+from kquorum.metadata.image.image import MetadataImage
 from tests.spark.conftest import Audited
 from tests.spark.lawful_history import SEED, LawfulHistory, cut_of, lawful_history
 from tests.spark.plain_tables import ACL_OPERATIONS, ACL_RESOURCES, RESOURCE_TYPES
-from wire.record_json import REDACTED, is_sensitive_config
-from wire.uuids import uuid_to_text
+from kquorum.wire.record_json import REDACTED, is_sensitive_config
+from kquorum.wire.uuids import uuid_to_text
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -32,7 +32,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def asked(spark: Any, audited: Audited) -> Asked:
-    from spark_replay.audit_folder import open_audit
+    from kquorum.spark_replay.audit_folder import open_audit
 
     history = lawful_history()
     return Asked(history, open_audit(spark, audited.out), cut_of(history))
@@ -138,8 +138,8 @@ def _line(*values: object) -> str:
 
 def states_found(tables: Any, source: str, offsets: Iterable[int]) -> dict[int, State]:
     """By one job for each kind."""
-    from spark_replay.questions.as_of import states_at
-    from spark_replay.questions.moments import with_state_offsets
+    from kquorum.spark_replay.questions.as_of import states_at
+    from kquorum.spark_replay.questions.moments import with_state_offsets
 
     wanted = list(offsets)
     moments = tables.spark.createDataFrame([(source, each) for each in wanted], "source string, offset long")
@@ -174,8 +174,8 @@ def test_as_of_is_the_image_behind_every_record_that_follows_a_snapshot(asked: A
 
 @pytest.mark.slow
 def test_a_single_moment_is_the_same_as_that_moment_among_many(asked: Asked) -> None:
-    from spark_replay.questions.as_of import as_of
-    from spark_replay.questions.moments import moment_at_offset, moment_at_time
+    from kquorum.spark_replay.questions.as_of import as_of
+    from kquorum.spark_replay.questions.moments import moment_at_offset, moment_at_time
 
     history = asked.history
     inside = next(  # a transaction that is committed: its records change nothing before its end
@@ -200,7 +200,7 @@ def test_a_single_moment_is_the_same_as_that_moment_among_many(asked: Asked) -> 
 
 
 def moment_is_inside(asked: Asked, offset: int) -> bool:
-    from spark_replay.questions.moments import committed_transactions
+    from kquorum.spark_replay.questions.moments import committed_transactions
 
     if not hasattr(moment_is_inside, "spans"):
         rows = committed_transactions(asked.tables.table("records")).where("source = 'lawful'").collect()
@@ -217,8 +217,8 @@ def moment_is_inside(asked: Asked, offset: int) -> bool:
 )
 @pytest.mark.slow
 def test_diff_is_what_two_states_differ_in(asked: Asked, steps: tuple[float, float]) -> None:
-    from spark_replay.questions.diff import diff
-    from spark_replay.questions.moments import moment_at_offset
+    from kquorum.spark_replay.questions.diff import diff
+    from kquorum.spark_replay.questions.moments import moment_at_offset
 
     history = asked.history
     first, last = (int(step * (history.log.next_offset - 1)) for step in steps)

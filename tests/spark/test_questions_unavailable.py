@@ -14,8 +14,8 @@ END_MS = 10**15
 
 
 def intervals_found(spark: Any, audited: Audited, source: str) -> set[Interval]:
-    from spark_replay.audit_folder import open_audit
-    from spark_replay.questions import unavailable as question
+    from kquorum.spark_replay.audit_folder import open_audit
+    from kquorum.spark_replay.questions import unavailable as question
 
     frame = question.unavailable(open_audit(spark, audited.out), source, END_MS)
     rows = frame.collect()
@@ -56,8 +56,8 @@ def test_real_histories_agree_with_a_plain_walk(spark: Any, audited_real: Audite
 
 
 def test_the_config_that_held_then_decides_and_causes_are_named(spark: Any, audited: Audited) -> None:
-    from spark_replay.audit_folder import open_audit
-    from spark_replay.questions.unavailable import unavailable as question
+    from kquorum.spark_replay.audit_folder import open_audit
+    from kquorum.spark_replay.questions.unavailable import unavailable as question
 
     rows = question(open_audit(spark, audited.out), "questions", END_MS).where("partition_id = 0").collect()
     told = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.spark.eventful_days import FLAPS, write_eventful_days
 from tests.spark.eventful_history import TOPICS
 from tests.support.sample_logs import write_sample
@@ -30,7 +30,7 @@ class Unstopped:
 @pytest.fixture(autouse=True)
 def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "cli.commands.audit.spark.start_session", lambda work_folder, **options: Unstopped(spark)
+        "kquorum.cli.commands.audit.spark.start_session", lambda work_folder, **options: Unstopped(spark)
     )
 
 

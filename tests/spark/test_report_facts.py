@@ -25,7 +25,7 @@ Gathered = Callable[[str], Any]
 
 @pytest.fixture(scope="module")
 def tables(spark: Any, audited: Audited) -> Any:
-    from spark_replay.audit_folder import open_audit
+    from kquorum.spark_replay.audit_folder import open_audit
 
     return open_audit(spark, audited.out)
 
@@ -33,7 +33,7 @@ def tables(spark: Any, audited: Audited) -> Any:
 @pytest.fixture(scope="module")
 def gathered(tables: Any) -> Gathered:
     """The report of a whole log by its source; each is asked for by several tests."""
-    from spark_replay.report.gather import gather
+    from kquorum.spark_replay.report.gather import gather
 
     return functools.cache(lambda source: gather(tables, source))
 
@@ -200,7 +200,7 @@ def test_large_changes_are_those_with_most_records_and_name_who_asked(
 
 @pytest.mark.slow
 def test_a_part_of_the_log_is_counted_alone(tables: Any, audited: Audited, gathered: Gathered) -> None:
-    from spark_replay.report.gather import gather
+    from kquorum.spark_replay.report.gather import gather
 
     whole = gathered(RANDOM)
     since, until = whole.window.start_ms + 300_000, whole.window.start_ms + 600_000
@@ -216,12 +216,12 @@ def test_a_part_of_the_log_is_counted_alone(tables: Any, audited: Audited, gathe
 @pytest.mark.slow
 def test_silences_are_told_only_of_a_log_with_idle_records(spark: Any, tmp_path: Path) -> None:
     """Between two segments as within one; and not where nothing tells idleness from an outage."""
-    from spark_replay.audit import build
-    from spark_replay.audit_folder import open_audit
-    from spark_replay.report.gather import gather
+    from kquorum.spark_replay.audit import build
+    from kquorum.spark_replay.audit_folder import open_audit
+    from kquorum.spark_replay.report.gather import gather
     from tests.support.sample_logs import LogBuilder
-    from wire.metadata_records.features import NoOpRecord
-    from wire.metadata_records.topics import TopicRecord
+    from kquorum.wire.metadata_records.features import NoOpRecord
+    from kquorum.wire.metadata_records.topics import TopicRecord
 
     def write(name: str, record: Any, first: list[int], second: list[int]) -> None:
         folder = tmp_path / "logs" / name / "__cluster_metadata-0"

@@ -224,7 +224,7 @@ def test_formatting_leaves_the_first_voters_and_features(audited: Audited) -> No
 
 
 def test_every_column_of_every_table_says_what_it_means(audited: Audited) -> None:
-    from spark_replay.schemas import TABLES
+    from kquorum.spark_replay.schemas import TABLES
 
     assert set(audited.written) == set(TABLES)
     for name, schema in TABLES.items():

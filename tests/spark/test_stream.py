@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from spark_replay.audit_folder import read_manifest
-from spark_replay.schemas import TABLES
-from spark_replay.stream.log_stream import LogStream
-from spark_replay.stream.state import write_state
-from spark_replay.stream.tables import BatchWriter
+from kquorum.spark_replay.audit_folder import read_manifest
+from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.stream.log_stream import LogStream
+from kquorum.spark_replay.stream.state import write_state
+from kquorum.spark_replay.stream.tables import BatchWriter
 from tests.spark.conftest import RANDOM_SEED, Audited
 from tests.spark.growing_log import GrowingLog
 

@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay.sources import METADATA_FOLDER
-from spark_replay.stream.log_stream import LogStream
-from spark_replay.stream.places import TruncatedLog
-from spark_replay.stream.state import NOOPS_BEHIND
+from kquorum.spark_replay.sources import METADATA_FOLDER
+from kquorum.spark_replay.stream.log_stream import LogStream
+from kquorum.spark_replay.stream.places import TruncatedLog
+from kquorum.spark_replay.stream.state import NOOPS_BEHIND
 from tests.spark.whole_rows import rows_of_whole
 from tests.support.sample_logs import LogBuilder, write_sample
-from wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

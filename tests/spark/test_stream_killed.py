@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.processes import wait_until
-from spark_replay.audit_folder import read_manifest
-from spark_replay.stream.log_stream import LogStream
+from kquorum.cli.processes import wait_until
+from kquorum.spark_replay.audit_folder import read_manifest
+from kquorum.spark_replay.stream.log_stream import LogStream
 from tests.spark.growing_log import GrowingLog
 from tests.spark.random_history import write_random_trimmed_history
 from tests.spark.whole_rows import rows_of_whole, sorted_rows
@@ -29,7 +29,7 @@ class Stream:
     """A process of `audit stream` in a group of its own, so that Spark's Java dies with it."""
 
     def __init__(self, log: Path, out: Path) -> None:
-        command = [sys.executable, "-m", "cli.entry", "audit", "stream", str(log), "--out", str(out)]
+        command = [sys.executable, "-m", "kquorum.cli.entry", "audit", "stream", str(log), "--out", str(out)]
         self._said = out.parent / "said"
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(

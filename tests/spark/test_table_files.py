@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay import table_files
-from spark_replay.schemas import TABLES
-from spark_replay.session import plans_for
-from spark_replay.sources import find_log_files
-from spark_replay.table_files import Destination, write_tables
+from kquorum.spark_replay import table_files
+from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.session import plans_for
+from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.table_files import Destination, write_tables
 from tests.spark.conftest import Audited
 from tests.support.sample_logs import write_sample
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.schemas import BATCHES, DAMAGE, RECORDS
-from spark_replay.sources import find_log_files
-from spark_replay.split_reading import read_split, splits_of
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.schemas import BATCHES, DAMAGE, RECORDS
+from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.split_reading import read_split, splits_of
 
 SCHEMAS = {
     "record": arrow_schema(RECORDS),

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from immutables import Map
 
-from metadata.authorizer.authorizer import Acls, Authorizer, AuthorizerConfig
-from metadata.authorizer.codes import Operation, ResourceType
-from metadata.image.security import AccessControlEntry
+from kquorum.metadata.authorizer.authorizer import Acls, Authorizer, AuthorizerConfig
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
+from kquorum.metadata.image.security import AccessControlEntry
 
 DENY, ALLOW = 2, 3
 LITERAL, PREFIXED = 3, 4

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wire import message_codec
-from wire.codec import decode, encode
-from wire.message_schema import Response
-from wire.protocol.apis import message_types, request_class, response_class
-from wire.protocol.bodies import read_request
-from wire.protocol.entities import build
+from kquorum.wire import message_codec
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.apis import message_types, request_class, response_class
+from kquorum.wire.protocol.bodies import read_request
+from kquorum.wire.protocol.entities import build
 
 _MOST_ELEMENTS = 10_000_000
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from broker.adapters.delayed_operation import LoopDelayedOperation
-from broker.apis.services import BrokerServices
-from broker.metadata_cache.cache import MetadataCache
-from metadata.image.image import MetadataImage
+from kquorum.broker.adapters.delayed_operation import LoopDelayedOperation
+from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.metadata.image.image import MetadataImage
 
 
 class LowDice:

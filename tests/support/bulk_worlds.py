@@ -7,16 +7,16 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.delta import MetadataDelta
-from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.records import broker_record
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.records import broker_record
 from tests.support.controller_world import NODE_ID, World
-from wire.metadata_records import configs, features, topics
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records import configs, features, topics
+from kquorum.wire.schema import MetadataRecord
 
 SEEDS = st.integers(0, 2**32)
 BROKERS = range(6)

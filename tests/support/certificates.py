@@ -5,7 +5,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from cli.commands.certs.certificates import Authority, make_certificates
+from kquorum.cli.commands.certs.certificates import Authority, make_certificates
 
 HOSTS = ("localhost", "127.0.0.1")
 

@@ -17,18 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cli.clients.cluster_client import ClusterClient
-from cli.clients.quorum_client import QuorumStatus, describe_quorum
-from cli.commands.features.metadata_versions import DEFAULT
-from cli.commands.format.formatting import format_nodes
-from cli.failures import CliError
-from cli.processes import NodeFailed, NodeProcess, wait_until
-from network.security.client_security import ClientSecurity
-from node.config.addresses import HostPort
-from node.config.load import load_config
-from node.config.materialise import free_ports
-from node.config.model import ClusterConfig
-from node.security import controller_client
+from kquorum.cli.clients.cluster_client import ClusterClient
+from kquorum.cli.clients.quorum_client import QuorumStatus, describe_quorum
+from kquorum.cli.commands.features.metadata_versions import DEFAULT
+from kquorum.cli.commands.format.formatting import format_nodes
+from kquorum.cli.failures import CliError
+from kquorum.cli.processes import NodeFailed, NodeProcess, wait_until
+from kquorum.network.security.client_security import ClientSecurity
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.load import load_config
+from kquorum.node.config.materialise import free_ports
+from kquorum.node.config.model import ClusterConfig
+from kquorum.node.security import controller_client
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

@@ -7,20 +7,20 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from raft.errors import NotLeaderError
-from raft.voters import ReplicaKey, Voter, VoterSet
-from snapshots.bootstrap import bootstrap_records
-from wire.log_batch import LogBatch, build_batch
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.record_frame import decode_record
-from wire.schema import MetadataRecord
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.record_frame import decode_record
+from kquorum.wire.schema import MetadataRecord
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 NODE_ID = 3000

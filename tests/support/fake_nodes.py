@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
-from network.limits import ServerLimits
-from network.server import KafkaServer, Reply, RequestContext
-from wire.protocol.apis import ApiKey, response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
+from kquorum.network.limits import ServerLimits
+from kquorum.network.server import KafkaServer, Reply, RequestContext
+from kquorum.wire.protocol.apis import ApiKey, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 Answer = Callable[[Any], Mapping[str, object]]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from storage.file_system import Content
+from kquorum.storage.file_system import Content
 from tests.support.fault_disk_parts import FOLDER, Folder, Inode, OpenFile
 
 SYNCS = frozenset({"fsync", "fdatasync"})

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from metadata.grpc.source import ImageCallback, NoSuchSnapshot, NotTheLeader
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from wire.control_records import ControlRecord, encode_control_record
-from wire.log_batch import LogBatch, build_batch
-from wire.metadata_records.cluster import BrokerEndpoint, RegisterBrokerRecord
-from wire.metadata_records.topics import PartitionRecord, TopicRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.metadata.grpc.source import ImageCallback, NoSuchSnapshot, NotTheLeader
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.wire.control_records import ControlRecord, encode_control_record
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.metadata_records.cluster import BrokerEndpoint, RegisterBrokerRecord
+from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 TIMESTAMP_MS = 1_700_000_000_000
 EPOCH = 3

@@ -10,13 +10,13 @@ from types import NoneType
 from typing import Any, get_args
 from uuid import UUID
 
-from metadata.delegation_tokens import token_hmac
-from metadata.image.image import MetadataImage
+from kquorum.metadata.delegation_tokens import token_hmac
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.plausible_values import CHOICES, LISTS, SELDOM, TEXTS, Subject
-from wire.codec import decode, encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import NO_LEADER, PartitionState
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
 
 FENCED_LEADER = "the leader is fenced or not registered"
 

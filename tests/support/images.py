@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.schema import MetadataRecord
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.schema import MetadataRecord
 
 LISTENER = "PLAINTEXT"
 

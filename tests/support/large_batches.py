@@ -3,8 +3,8 @@
 import cramjam
 
 from tests.support.batches import batch_of
-from wire.compression import CompressionCodec
-from wire.primitives import write_varint
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.primitives import write_varint
 
 ZSTD = CompressionCodec.ZSTD
 NO_OP = b"\x01\x14\x00\x00"

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from raft.ports import LogSummary
-from raft.voters import QuorumRecord, quorum_records
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.voters import QuorumRecord, quorum_records
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class MemoryLog:

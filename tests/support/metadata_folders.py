@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cli.main import run
-from storage.indexes import SegmentIndexes
-from storage.leader_epoch_checkpoint import write_epochs
-from storage.recovery_point import RecoveryPoint
+from kquorum.cli.main import run
+from kquorum.storage.indexes import SegmentIndexes
+from kquorum.storage.leader_epoch_checkpoint import write_epochs
+from kquorum.storage.recovery_point import RecoveryPoint
 from tests.support.sample_logs import (
     COMMITTED,
     ORDERS,
@@ -13,16 +13,16 @@ from tests.support.sample_logs import (
     broker,
     partition,
 )
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import (
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
-from wire.record_batch import CompressionCodec
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
+from kquorum.wire.record_batch import CompressionCodec
 
 FIRST, SECOND = "00000000000000000000", "00000000000000000100"
 SNAPSHOT_OFFSET = 60

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from metadata.image.topics import TopicsImage
-from metadata.loader import MetadataLoader
-from raft.adapters.file_log import FOLDER_NAME
-from wire.log_batch import LogBatch, parse_batches
+from kquorum.metadata.image.topics import TopicsImage
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.wire.log_batch import LogBatch, parse_batches
 
 PartitionFacts = tuple[int, int, int, tuple[int, ...], tuple[int, ...]]
 State = frozenset[tuple[str, UUID, tuple[PartitionFacts, ...]]]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from tests.support.metadata_history import Answer, State, state_of_response
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.protocol.frames import FrameDecoder, encode_frame
-from wire.protocol.headers import decode_response, encode_request
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
+from kquorum.wire.protocol.headers import decode_response, encode_request
 
 HOST = "127.0.0.1"
 VERSION = 12

@@ -23,13 +23,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from broker.state_machine import BrokerStateMachine
-from cli.processes import NodeFailed
-from metadata.image.image import MetadataImage
-from node.cluster_node import ClusterNode
-from node.config.load import load_config
-from node.folders import NodeFolders
-from raft.adapters.clock import MonotonicWallClock
+from kquorum.broker.state_machine import BrokerStateMachine
+from kquorum.cli.processes import NodeFailed
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.cluster_node import ClusterNode
+from kquorum.node.config.load import load_config
+from kquorum.node.folders import NodeFolders
+from kquorum.raft.adapters.clock import MonotonicWallClock
 from tests.support.cluster import Cluster
 
 START_TIMEOUT_S = 120.0

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.support.sample_logs import LogBuilder, broker
-from wire.metadata_records.features import NoOpRecord
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.record_frame import encode_record
 
 CLUSTER = "bm9kZS1sb2dzLWNsdXN0ZQ"
 

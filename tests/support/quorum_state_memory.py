@@ -1,6 +1,6 @@
 """The election state in memory: a fake for tests and simulation, held to the same contract as the file."""
 
-from raft.ready import QuorumState
+from kquorum.raft.ready import QuorumState
 
 
 class QuorumStateMemory:

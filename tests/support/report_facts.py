@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from spark_replay.report.facts import (
+from kquorum.spark_replay.report.facts import (
     BrokerFacts,
     BrokerSpan,
     Checks,
@@ -17,8 +17,8 @@ from spark_replay.report.facts import (
     Silence,
     Silences,
 )
-from spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series, UncleanElection
-from spark_replay.report.window import window_of
+from kquorum.spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series, UncleanElection
+from kquorum.spark_replay.report.window import window_of
 
 START, END = 1_773_100_800_000, 1_773_108_000_000
 HOSTILE = "a\"b'><script>alert(1)</script><img src=x onerror=alert(2)></style>&lt;\u202etxt.exe\x1b[31m\x00"

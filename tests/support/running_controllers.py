@@ -6,14 +6,14 @@ from typing import Any, Self, TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.controller_channel import ControllerAddress
-from metadata.adapters.listener import ControllerListener
-from metadata.controller.requests import ControllerRequest, Values
-from network.limits import ServerLimits
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
+from kquorum.metadata.adapters.controller_channel import ControllerAddress
+from kquorum.metadata.adapters.listener import ControllerListener
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.network.limits import ServerLimits
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
 
 Result = TypeVar("Result")
 

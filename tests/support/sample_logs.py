@@ -4,33 +4,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
-from wire.control_records import LeaderChangeMessage, LeaderChangeVoter, encode_control_record
-from wire.metadata_records.cluster import (
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.wire.control_records import LeaderChangeMessage, LeaderChangeVoter, encode_control_record
+from kquorum.wire.metadata_records.cluster import (
     BrokerEndpoint,
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
 )
-from wire.metadata_records.security import UserScramCredentialRecord
-from wire.metadata_records.topics import (
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.metadata_records.topics import (
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from wire.record_batch import CompressionCodec, write_batch
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.record_batch import CompressionCodec, write_batch
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 ORDERS, ABORTED, COMMITTED, OLDER = (UUID(int=number) for number in (1001, 1002, 1003, 1004))
 DIRECTORY = UUID(int=5000)

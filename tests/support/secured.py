@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from cli.commands.features.metadata_versions import DEFAULT
-from cli.commands.format.formatting import format_nodes
-from cli.commands.format.initial_records import parse_scram_users
-from node.config.load import load_config
-from node.config.materialise import free_ports
+from kquorum.cli.commands.features.metadata_versions import DEFAULT
+from kquorum.cli.commands.format.formatting import format_nodes
+from kquorum.cli.commands.format.initial_records import parse_scram_users
+from kquorum.node.config.load import load_config
+from kquorum.node.config.materialise import free_ports
 from tests.support.certificates import cluster_certificates, issued, write
 from tests.support.cluster import CLUSTER_ID, FIRST_BROKER_ID, Cluster
 

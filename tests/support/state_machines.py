@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 class RecordingStateMachine:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 
 Found = dict[str, dict[str, int]]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from spark_replay.schemas import TABLES
+from kquorum.spark_replay.schemas import TABLES
 from tools import render_audit_tables
 
 

@@ -49,7 +49,7 @@ def core_modules(package: str) -> list[str]:
     return [
         module_name(path)
         for path in core_files(package)
-        if not module_name(path).startswith("wire.proto")  # the gRPC service: generated code and its maker
+        if not module_name(path).startswith("kquorum.wire.proto")  # the gRPC service: generated code and its maker
     ]
 
 
@@ -73,7 +73,7 @@ def test_the_pure_parts_of_the_replay_load_neither_pyspark_nor_an_adapter() -> N
         loaded_modules(_REPLAY_MAY_NOT_LOAD, [module_name(path) for path in python_files("spark_replay")])
         == []
     )
-    assert loaded_modules("pyspark", ["spark_replay.decode"]) == []
+    assert loaded_modules("pyspark", ["kquorum.spark_replay.decode"]) == []
 
 
 def test_nothing_in_the_packages_imports_the_tests() -> None:

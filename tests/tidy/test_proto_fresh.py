@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.tree import ROOT
-from wire.proto import generate as generator
+from kquorum.wire.proto import generate as generator
 
 
 def test_generated_modules_are_fresh(tmp_path: Path) -> None:

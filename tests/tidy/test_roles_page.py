@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from raft import roles
+from kquorum.raft import roles
 from tools import render_roles
 
 _PICTURE_LINE = re.compile(r'    (\[\*\]|[a-z]+) --> [a-z]+ : [^:;#\n]+|    state "any role" as any')

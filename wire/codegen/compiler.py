@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from wire.codegen import json_runtime
-from wire.codegen.json_text import has_text, write_row, write_text
-from wire.codegen.lines import Lines
-from wire.codegen.plan import StructPlan
-from wire.codegen.reading import write_decoder
-from wire.codegen.runtime import NAMESPACE, ElementsLeft
-from wire.codegen.shapes import write_shape_decoder
-from wire.codegen.writing import write_encoder
+from kquorum.wire.codegen import json_runtime
+from kquorum.wire.codegen.json_text import has_text, write_row, write_text
+from kquorum.wire.codegen.lines import Lines
+from kquorum.wire.codegen.plan import StructPlan
+from kquorum.wire.codegen.reading import write_decoder
+from kquorum.wire.codegen.runtime import NAMESPACE, ElementsLeft
+from kquorum.wire.codegen.shapes import write_shape_decoder
+from kquorum.wire.codegen.writing import write_encoder
 
 Encoder = Callable[[Any, bytearray], None]
 Decoder = Callable[[bytes, int], tuple[Any, int]]

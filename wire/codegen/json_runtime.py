@@ -9,7 +9,7 @@ from json.encoder import encode_basestring
 from typing import Final
 from uuid import UUID
 
-from wire.codegen.kinds import FIXED
+from kquorum.wire.codegen.kinds import FIXED
 
 INTEGERS: Final = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 # The same short lists of replicas and directories recur in record after record; long ones are not worth the memory.

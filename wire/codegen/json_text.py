@@ -12,11 +12,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from wire.codegen.json_runtime import INTEGERS, MOST_KNOWN_BYTES, array_texts_of, value_text
-from wire.codegen.kinds import FIXED
-from wire.codegen.lines import Lines
-from wire.codegen.plan import FieldPlan, StructPlan
-from wire.codegen.reading import add_length, is_single_fixed
+from kquorum.wire.codegen.json_runtime import INTEGERS, MOST_KNOWN_BYTES, array_texts_of, value_text
+from kquorum.wire.codegen.kinds import FIXED
+from kquorum.wire.codegen.lines import Lines
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.codegen.reading import add_length, is_single_fixed
 
 _TAGS = "unknown_tagged_fields"
 _SINGLE = INTEGERS | {"uuid", "bool", "float64"}

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError
 
 if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode

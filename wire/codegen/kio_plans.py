@@ -8,8 +8,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from wire.codegen.kinds import FIXED, error_code_of
-from wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.codegen.kinds import FIXED, error_code_of
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
 
 _KIND_OF_NULLABLE = {"datetime_i64": "datetime_or_none"}
 

@@ -7,11 +7,11 @@ built as a draft (see `wire.drafts`) and becomes an instance of its class at the
 from collections.abc import Sequence
 from itertools import groupby
 
-from wire.codegen.kinds import FIXED, MOST_PACKED, array_unpackers
-from wire.codegen.lines import Lines
-from wire.codegen.plan import FieldPlan, StructPlan
-from wire.codegen.runtime import ElementsLeft
-from wire.drafts import draft_of
+from kquorum.wire.codegen.kinds import FIXED, MOST_PACKED, array_unpackers
+from kquorum.wire.codegen.lines import Lines
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.codegen.runtime import ElementsLeft
+from kquorum.wire.drafts import draft_of
 
 _ELEMENTS = "elements"
 _SLICES = {

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Final
 
-from wire.codegen import kinds
-from wire.errors import BufferUnderflow, DecodeError, TooManyElements, UnsupportedVersion
-from wire.primitives import MAX_STRING_BYTES, read_uvarint, write_uvarint
+from kquorum.wire.codegen import kinds
+from kquorum.wire.errors import BufferUnderflow, DecodeError, TooManyElements, UnsupportedVersion
+from kquorum.wire.primitives import MAX_STRING_BYTES, read_uvarint, write_uvarint
 
 
 def read_length(buffer: bytes, position: int) -> tuple[int, int]:

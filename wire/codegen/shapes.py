@@ -6,11 +6,11 @@ else is read by a single `struct` call, and the constants are compared. A messag
 its size, has another shape and is for the general decoder. Two messages of one shape are well-formed alike.
 """
 
-from wire.codegen.kinds import FIXED
-from wire.codegen.lines import Lines
-from wire.codegen.plan import FieldPlan, StructPlan
-from wire.codegen.reading import is_single_fixed
-from wire.drafts import draft_of
+from kquorum.wire.codegen.kinds import FIXED
+from kquorum.wire.codegen.lines import Lines
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.codegen.reading import is_single_fixed
+from kquorum.wire.drafts import draft_of
 
 _MOST_ELEMENTS = 16
 _MOST_SIZE = 512

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from wire.codegen.kinds import FIXED, MOST_PACKED, array_packers
-from wire.codegen.lines import Lines
-from wire.codegen.plan import FieldPlan, StructPlan
-from wire.codegen.reading import is_single_fixed
+from kquorum.wire.codegen.kinds import FIXED, MOST_PACKED, array_packers
+from kquorum.wire.codegen.lines import Lines
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.codegen.reading import is_single_fixed
 
 
 def write_encoder(lines: Lines, plan: StructPlan) -> None:

@@ -4,8 +4,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_schema import Request, Response, Struct, kafka, message, struct
-from wire.uuids import ZERO_UUID
+from kquorum.wire.message_schema import Request, Response, Struct, kafka, message, struct
+from kquorum.wire.uuids import ZERO_UUID
 
 
 @message(versions=(0, 1), flexible_since=0, api_key=80)

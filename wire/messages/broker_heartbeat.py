@@ -4,7 +4,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.message_schema import Request, Response, kafka, message
 
 
 @message(versions=(0, 2), flexible_since=0, api_key=63)

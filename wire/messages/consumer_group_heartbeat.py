@@ -4,8 +4,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_schema import Request, Response, Struct, kafka, message, struct
-from wire.uuids import ZERO_UUID
+from kquorum.wire.message_schema import Request, Response, Struct, kafka, message, struct
+from kquorum.wire.uuids import ZERO_UUID
 
 
 @struct

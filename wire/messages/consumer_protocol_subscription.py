@@ -1,6 +1,6 @@
 """ConsumerProtocolSubscription, versions 0 to 3. Written by `make messages`; do not edit."""
 
-from wire.message_schema import Data, Struct, kafka, message, struct
+from kquorum.wire.message_schema import Data, Struct, kafka, message, struct
 
 
 @struct

@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_schema import Request, Response, Struct, kafka, message, struct
+from kquorum.wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
 @message(versions=(1, 3), flexible_since=2, api_key=38)

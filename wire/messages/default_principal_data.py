@@ -1,6 +1,6 @@
 """DefaultPrincipalData, version 0. Written by `make messages`; do not edit."""
 
-from wire.message_schema import Data, kafka, message
+from kquorum.wire.message_schema import Data, kafka, message
 
 
 @message(versions=(0, 0), flexible_since=0)

@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.message_schema import Request, Response, kafka, message
 
 
 @message(versions=(0, 5), flexible_since=3, api_key=26)

@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_schema import Request, Response, Struct, kafka, message, struct
+from kquorum.wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
 @struct

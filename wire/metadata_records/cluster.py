@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from wire.schema import MetadataRecord, Struct, kafka, metadata_record, struct
+from kquorum.wire.schema import MetadataRecord, Struct, kafka, metadata_record, struct
 
 
 @struct

@@ -1,6 +1,6 @@
 """Records about dynamic configs and client quotas."""
 
-from wire.schema import MetadataRecord, Struct, kafka, metadata_record, struct
+from kquorum.wire.schema import MetadataRecord, Struct, kafka, metadata_record, struct
 
 
 @metadata_record(api_key=4, versions=(0, 0))

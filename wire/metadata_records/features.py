@@ -1,6 +1,6 @@
 """Records about feature levels, producer ids and the log itself: no-ops, transactions, the migration's state."""
 
-from wire.schema import MetadataRecord, kafka, metadata_record
+from kquorum.wire.schema import MetadataRecord, kafka, metadata_record
 
 
 @metadata_record(api_key=12, versions=(0, 0))

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from wire.metadata_records import cluster, configs, features, security, topics
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records import cluster, configs, features, security, topics
+from kquorum.wire.schema import MetadataRecord
 
 ALL: Final[tuple[type[MetadataRecord], ...]] = tuple(
     sorted(

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from wire.schema import MetadataRecord, kafka, metadata_record
+from kquorum.wire.schema import MetadataRecord, kafka, metadata_record
 
 
 @metadata_record(api_key=10, versions=(0, 0))

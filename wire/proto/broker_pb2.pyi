@@ -1,4 +1,4 @@
-from wire.proto import inspect_pb2 as _inspect_pb2
+from kquorum.wire.proto import inspect_pb2 as _inspect_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

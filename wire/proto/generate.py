@@ -1,4 +1,4 @@
-"""Generate the Python modules of every .proto file in this folder anew: `python -m wire.proto.generate [TARGET]`.
+"""Generate the Python modules of every .proto file in this folder anew: `python -m kquorum.wire.proto.generate [TARGET]`.
 
 TARGET is the folder that stands for the root of the project (default: the project itself). The compiler stamps its own
 version into what it writes, and a refusal of older runtimes. Neither is kept: the modules use nothing that the oldest

@@ -2,7 +2,7 @@
 """Client and server classes corresponding to protobuf-defined services."""
 import grpc
 
-from wire.proto import quorum_pb2 as wire_dot_proto_dot_quorum__pb2
+from kquorum.wire.proto import quorum_pb2 as wire_dot_proto_dot_quorum__pb2
 
 
 

@@ -10,10 +10,10 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from wire.errors import UnsupportedVersion
-from wire.message_schema import Request, Response
-from wire.messages.index import MESSAGES
-from wire.protocol.api_keys import ApiKey, api_name
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.message_schema import Request, Response
+from kquorum.wire.messages.index import MESSAGES
+from kquorum.wire.protocol.api_keys import ApiKey, api_name
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
@@ -112,7 +112,7 @@ def _kio_class(api_key: int, version: int, kind: str) -> Any:
     from kio.schema.index import schema_name_map
     from kio.static.constants import EntityType
 
-    from wire.protocol.extensions import extended
+    from kquorum.wire.protocol.extensions import extended
 
     api_version(api_key, version)
     entity_type: Any = EntityType[kind]

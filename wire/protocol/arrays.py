@@ -1,6 +1,6 @@
 """The length that stands before an array in a message, for those who put messages together from encoded parts."""
 
-from wire.primitives import write_uvarint
+from kquorum.wire.primitives import write_uvarint
 
 
 def array_length(count: int, *, is_flexible: bool) -> bytes:

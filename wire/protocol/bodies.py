@@ -6,10 +6,10 @@ the other way go.
 
 from typing import Any, Final
 
-from wire import codec, message_codec
-from wire.primitives import Buffer
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import message_types, request_class, response_class
+from kquorum.wire import codec, message_codec
+from kquorum.wire.primitives import Buffer
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import message_types, request_class, response_class
 
 TYPED_APIS: Final[frozenset[int]] = frozenset(
     {

@@ -13,10 +13,10 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, overload
 from uuid import UUID
 
-from wire import message_codec
-from wire.codec import EncodedBody
-from wire.message_schema import Response
-from wire.protocol.known_fields import is_field_of_another_version, kafka_name
+from kquorum.wire import message_codec
+from kquorum.wire.codec import EncodedBody
+from kquorum.wire.message_schema import Response
+from kquorum.wire.protocol.known_fields import is_field_of_another_version, kafka_name
 
 if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kio.static.constants import EntityType
 
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 ANNOTATION_TAG: Final = 7001
 SESSION_TAG: Final = 7002

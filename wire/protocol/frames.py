@@ -2,7 +2,7 @@
 
 import struct
 
-from wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError
 
 _SIZE = struct.Struct(">i")
 _SIZE_BYTES = 4

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from wire import message_codec
-from wire.codec import EncodedBody as EncodedBody
-from wire.codec import decode, encode
-from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
-from wire.message_schema import R, Request, Response, response_type_of
-from wire.primitives import read_uvarint, write_uvarint
-from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version, is_supported
+from kquorum.wire import message_codec
+from kquorum.wire.codec import EncodedBody as EncodedBody
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from kquorum.wire.message_schema import R, Request, Response, response_type_of
+from kquorum.wire.primitives import read_uvarint, write_uvarint
+from kquorum.wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version, is_supported
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload

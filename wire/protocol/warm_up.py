@@ -5,8 +5,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from wire.protocol.apis import is_supported, supported_versions
-from wire.protocol.bodies import prepare
+from kquorum.wire.protocol.apis import is_supported, supported_versions
+from kquorum.wire.protocol.bodies import prepare
 
 _API_AND_VERSION: Final = struct.Struct(">hh")
 # (API key, version) of those that need no more importing.

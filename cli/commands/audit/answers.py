@@ -18,11 +18,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import TimestampType
 from rich.text import Text
 
-from cli.commands.audit.options import Output
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, json_text, print_table, say
-from spark_replay.audit import Progress
-from wire.safe_text import safe_text
+from kquorum.cli.commands.audit.options import Output
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, json_text, print_table, say
+from kquorum.spark_replay.audit import Progress
+from kquorum.wire.safe_text import safe_text
 
 
 def plain(value: object) -> Any:

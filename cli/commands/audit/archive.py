@@ -7,18 +7,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cli.commands.log.dump_lines import iso_time
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, print_table, say
-from spark_replay.archive.archiving import ArchiveRefused, NotAnArchive, archive
-from spark_replay.archive.files import ArchiveLocked
-from spark_replay.archive.manifest import FileEntry, ManifestBroken
-from spark_replay.archive.plan import AnotherCluster
-from spark_replay.archive.report import ArchiveReport, Gap, MemberReport
-from spark_replay.archive.run import Progress
-from spark_replay.archive.verify import NoArchive, Verified, VerifiedMember, verify_archive
-from spark_replay.sources import NoLogFound
-from wire.wording import counted
+from kquorum.cli.commands.log.dump_lines import iso_time
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, print_table, say
+from kquorum.spark_replay.archive.archiving import ArchiveRefused, NotAnArchive, archive
+from kquorum.spark_replay.archive.files import ArchiveLocked
+from kquorum.spark_replay.archive.manifest import FileEntry, ManifestBroken
+from kquorum.spark_replay.archive.plan import AnotherCluster
+from kquorum.spark_replay.archive.report import ArchiveReport, Gap, MemberReport
+from kquorum.spark_replay.archive.run import Progress
+from kquorum.spark_replay.archive.verify import NoArchive, Verified, VerifiedMember, verify_archive
+from kquorum.spark_replay.sources import NoLogFound
+from kquorum.wire.wording import counted
 
 
 def run_archive(roots: Sequence[str], to: Path, *, include_active: bool) -> ArchiveReport:
@@ -82,7 +82,7 @@ def _progress() -> Iterator[Progress]:
         return
     from rich.text import Text
 
-    from cli.output import error_console
+    from kquorum.cli.output import error_console
 
     with error_console().status("") as status:
         yield lambda step: status.update(Text(step))

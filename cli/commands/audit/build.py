@@ -17,21 +17,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.commands.audit.java import check_java
-from cli.commands.audit.spark import SMALL_BYTES, QuietSpark, fetch_jars, quiet_spark
-from cli.commands.log.dump_lines import iso_time
-from cli.commands.log.files import refuse_what_is_no_log
-from cli.failures import CliError, ExitStatus
-from spark_replay.audit import build
-from spark_replay.audit_folder import MANIFEST, remove_manifest
-from spark_replay.delta import DELTA, convert, forget
-from spark_replay.folder_lock import FolderTaken, locked
-from spark_replay.remote import RemoteFailed, stage
-from spark_replay.several_sources import find_log_files_of, is_remote
-from spark_replay.sources import BUILD_MARKER, LogFile, NoLogFound, printable
-from spark_replay.stream.state import is_stream
-from spark_replay.summary import summarize
-from wire.wording import counted
+from kquorum.cli.commands.audit.java import check_java
+from kquorum.cli.commands.audit.spark import SMALL_BYTES, QuietSpark, fetch_jars, quiet_spark
+from kquorum.cli.commands.log.dump_lines import iso_time
+from kquorum.cli.commands.log.files import refuse_what_is_no_log
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.audit import build
+from kquorum.spark_replay.audit_folder import MANIFEST, remove_manifest
+from kquorum.spark_replay.delta import DELTA, convert, forget
+from kquorum.spark_replay.folder_lock import FolderTaken, locked
+from kquorum.spark_replay.remote import RemoteFailed, stage
+from kquorum.spark_replay.several_sources import find_log_files_of, is_remote
+from kquorum.spark_replay.sources import BUILD_MARKER, LogFile, NoLogFound, printable
+from kquorum.spark_replay.stream.state import is_stream
+from kquorum.spark_replay.summary import summarize
+from kquorum.wire.wording import counted
 
 MARKER: Final = BUILD_MARKER  # and the build's lock
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
@@ -152,7 +152,7 @@ def run_audit(request: AuditRequest) -> dict[str, Any]:
             f"--fetch-jars is for --format {DELTA}: {request.table_format} needs no jars",
             status=ExitStatus.USAGE,
         )
-    from cli.commands.audit.live_log import local_copies  # gRPC is not everyone's
+    from kquorum.cli.commands.audit.live_log import local_copies  # gRPC is not everyone's
 
     with local_copies(request.inputs) as inputs:
         return _audited(replace(request, inputs=inputs), request.inputs)

@@ -15,20 +15,20 @@ from typing import Any, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from cli.commands.audit.answers import ids, plain
-from cli.commands.audit.query import opened
-from cli.failures import CliError, ExitStatus
-from cli.output import console, print_table, say
-from metadata.log_check.state_replay import RecordedHash
-from metadata.state_hash.image_hash import SCHEME
-from spark_replay.audit_folder import AuditedSource, AuditManifest
-from spark_replay.checks.checking import ALL_GROUPS, CheckRequest, check_audit
-from spark_replay.checks.findings import VIOLATION
-from spark_replay.checks.replica_facts import Beyond, ReplicaFacts
-from spark_replay.checks.replica_verdict import ReplicaFinding, Watermark
-from spark_replay.checks.results import CheckReport, CheckResult, FoundRow, ReplicaReport, SnapshotCopies
-from wire.safe_text import safe_text
-from wire.wording import counted
+from kquorum.cli.commands.audit.answers import ids, plain
+from kquorum.cli.commands.audit.query import opened
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import console, print_table, say
+from kquorum.metadata.log_check.state_replay import RecordedHash
+from kquorum.metadata.state_hash.image_hash import SCHEME
+from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest
+from kquorum.spark_replay.checks.checking import ALL_GROUPS, CheckRequest, check_audit
+from kquorum.spark_replay.checks.findings import VIOLATION
+from kquorum.spark_replay.checks.replica_facts import Beyond, ReplicaFacts
+from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, Watermark
+from kquorum.spark_replay.checks.results import CheckReport, CheckResult, FoundRow, ReplicaReport, SnapshotCopies
+from kquorum.wire.safe_text import safe_text
+from kquorum.wire.wording import counted
 
 _OPTION = re.compile(r"(?:(?P<source>.+)=)?(?P<offset>\d{1,18}):(?P<hash>[0-9a-fA-F]{32})")
 _HASH = re.compile(r"[0-9a-fA-F]{32}")

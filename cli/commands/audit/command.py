@@ -1,9 +1,9 @@
 """`kquorum audit` in the tree of commands. Its group is a file of its own: `kquorum --help` imports this one only."""
 
-from cli.command_tree import Command, Panel
+from kquorum.cli.command_tree import Command, Panel
 
 COMMAND = Command(
-    run="cli.commands.audit.group:audit_app",
+    run="kquorum.cli.commands.audit.group:audit_app",
     summary="Replay a metadata log into tables that answer questions (Spark).",
     panel=Panel.READ,
     place=3,

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.commands.audit.options import LOCAL, AuditOrLog, Master, Source
-from cli.commands.audit.question_commands import as_of, churn, diff, sql, timeline, unavailable, who
+from kquorum.cli.commands.audit.options import LOCAL, AuditOrLog, Master, Source
+from kquorum.cli.commands.audit.question_commands import as_of, churn, diff, sql, timeline, unavailable, who
 
 
 class TableFormat(StrEnum):
@@ -49,8 +49,8 @@ def build(
 
     What is damaged goes into the table `damage`, the rest is audited all the same, and the exit status is then 3.
     """
-    from cli.commands.audit.build import AuditRequest, run_audit
-    from cli.output import console, print_json
+    from kquorum.cli.commands.audit.build import AuditRequest, run_audit
+    from kquorum.cli.output import console, print_json
 
     summary = run_audit(
         AuditRequest(
@@ -65,7 +65,7 @@ def build(
     if as_json:
         print_json(summary)
     else:
-        from cli.commands.audit.build import print_summary
+        from kquorum.cli.commands.audit.build import print_summary
 
         print_summary(console(), summary)
     sys.stdout.flush()
@@ -94,8 +94,8 @@ def stream(
 
     What is damaged goes into the table `damage`; the exit status is then 3.
     """
-    from cli.commands.audit.stream import StreamRequest, run_stream
-    from cli.output import console, print_json
+    from kquorum.cli.commands.audit.stream import StreamRequest, run_stream
+    from kquorum.cli.output import console, print_json
 
     request = StreamRequest(
         log=log, out=out, until_caught_up=until_caught_up, every_seconds=every, master=master
@@ -104,7 +104,7 @@ def stream(
     if as_json:
         print_json(summary)
     elif summary:
-        from cli.commands.audit.build import print_summary
+        from kquorum.cli.commands.audit.build import print_summary
 
         print_summary(console(), summary)
     sys.stdout.flush()
@@ -146,8 +146,8 @@ def archive(
     Each run copies what is new. Exit status 1: source and archive contradict each other, and nothing was archived;
     with --verify: the archive is not what was archived. 3: archived, but a gap or damage was found.
     """
-    from cli.commands.audit import archive as archiving
-    from cli.output import print_json
+    from kquorum.cli.commands.audit import archive as archiving
+    from kquorum.cli.output import print_json
 
     if verify:
         if to is not None or include_active or len(paths) != 1:
@@ -220,7 +220,7 @@ def check(
     Each finding names the offsets that prove it. Exit status 1 where a rule is violated; what is lawful but worth
     knowing is a note.
     """
-    from cli.commands.audit.check import CheckWish, run_check
+    from kquorum.cli.commands.audit.check import CheckWish, run_check
 
     groups = (*(only or ()), *((Group.REPLICAS,) if replicas_only else ()))
     status = run_check(
@@ -266,12 +266,12 @@ def report(
     The page needs nothing else: no network, no other file. Made from a log with damaged places, its exit
     status is 3; from a finished audit it is not, as `audit build` said so.
     """
-    from cli.commands.audit.report import ReportRequest, write_report
-    from cli.commands.log.dump_filters import parse_time
-    from cli.output import print_json, say
-    from spark_replay.report.highlights import highlights
-    from spark_replay.report.words import size
-    from wire.safe_text import safe_text
+    from kquorum.cli.commands.audit.report import ReportRequest, write_report
+    from kquorum.cli.commands.log.dump_filters import parse_time
+    from kquorum.cli.output import print_json, say
+    from kquorum.spark_replay.report.highlights import highlights
+    from kquorum.spark_replay.report.words import size
+    from kquorum.wire.safe_text import safe_text
 
     request = ReportRequest(
         path=path,
@@ -298,7 +298,7 @@ class AuditGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in self.commands and self._is_no_slip(name):
-            from spark_replay.sources import printable
+            from kquorum.spark_replay.sources import printable
 
             ctx.fail(
                 f"audit has no command {printable(name)}; to build tables of a log: "

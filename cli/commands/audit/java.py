@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from cli.failures import CliError, ExitStatus
+from kquorum.cli.failures import CliError, ExitStatus
 
 OLDEST_JAVA = 17
 REMEDY = (

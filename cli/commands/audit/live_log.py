@@ -16,17 +16,17 @@ from typing import Any, BinaryIO, Final
 
 import grpc
 
-from cli.clients.grpc_client import open_channel, reason_of
-from cli.failures import CliError, ExitStatus
-from cli.output import remark
-from node.config.addresses import HostPort, parse_host_port, reachable
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from spark_replay.members import META_PROPERTIES, Member, member_of
-from spark_replay.sources import METADATA_FOLDER, FileKind, files_of_folder
-from spark_replay.stream.places import Place, latest_places
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.proto import inspect_pb2 as pb
-from wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.cli.clients.grpc_client import open_channel, reason_of
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import remark
+from kquorum.node.config.addresses import HostPort, parse_host_port, reachable
+from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
+from kquorum.spark_replay.members import META_PROPERTIES, Member, member_of
+from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, files_of_folder
+from kquorum.spark_replay.stream.places import Place, latest_places
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 PART: Final = ".part"

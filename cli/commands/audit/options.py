@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.failures import CliError, ExitStatus
+from kquorum.cli.failures import CliError, ExitStatus
 
 DEFAULT_LIMIT = 20
 AuditOrLog = Annotated[

@@ -10,16 +10,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.commands.audit.answers import Answer
-from cli.commands.audit.build import check_name, files_to_audit, total_bytes
-from cli.commands.audit.spark import quiet_spark
-from cli.commands.log.dump_filters import parse_time
-from cli.failures import CliError, ExitStatus
-from spark_replay.audit import Progress, build
-from spark_replay.audit_folder import AuditManifest, AuditTables, NoAudit, is_audit, read_manifest
-from spark_replay.questions.entities import is_topic
-from spark_replay.questions.holes import holes, limits, unknown_before
-from spark_replay.questions.moments import (
+from kquorum.cli.commands.audit.answers import Answer
+from kquorum.cli.commands.audit.build import check_name, files_to_audit, total_bytes
+from kquorum.cli.commands.audit.spark import quiet_spark
+from kquorum.cli.commands.log.dump_filters import parse_time
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.audit import Progress, build
+from kquorum.spark_replay.audit_folder import AuditManifest, AuditTables, NoAudit, is_audit, read_manifest
+from kquorum.spark_replay.questions.entities import is_topic
+from kquorum.spark_replay.questions.holes import holes, limits, unknown_before
+from kquorum.spark_replay.questions.moments import (
     Moment,
     NoSuchMoment,
     first_moment,
@@ -28,8 +28,8 @@ from spark_replay.questions.moments import (
     moment_at_time,
     time_text,
 )
-from spark_replay.sources import LogFile
-from wire.safe_text import safe_text
+from kquorum.spark_replay.sources import LogFile
+from kquorum.wire.safe_text import safe_text
 
 # As milliseconds this is March 1973, as an offset decades of a busy log.
 LEAST_MILLISECONDS = 100_000_000_000

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.audit.options import (
+from kquorum.cli.commands.audit.options import (
     LOCAL,
     AsJson,
     AuditOrLog,
@@ -19,10 +19,10 @@ from cli.commands.audit.options import (
     Until,
     output_of,
 )
-from cli.failures import CliError, ExitStatus
+from kquorum.cli.failures import CliError, ExitStatus
 
 if TYPE_CHECKING:
-    from cli.commands.audit.questions.timeline import History
+    from kquorum.cli.commands.audit.questions.timeline import History
 
 
 def as_of(
@@ -54,10 +54,10 @@ def as_of(
 ) -> None:
     """Show the cluster at a moment: leader and voters, features, brokers, topics, partitions, configs and ACLs."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
-    from cli.commands.audit.answers import give
-    from cli.commands.audit.query import asked_by_options, asking, check_partition
-    from cli.commands.audit.questions.as_of import AsOf, answer_as_of
-    from spark_replay.questions.entities import Narrowing
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import asked_by_options, asking, check_partition
+    from kquorum.cli.commands.audit.questions.as_of import AsOf, answer_as_of
+    from kquorum.spark_replay.questions.entities import Narrowing
 
     check_partition(topic, partition)
     request = AsOf(
@@ -89,10 +89,10 @@ def diff(
 ) -> None:
     """Show what was added, removed and changed between two moments, and by whom where an audit note tells."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
-    from cli.commands.audit.answers import give
-    from cli.commands.audit.query import asked_by_word, asking
-    from cli.commands.audit.questions.diff import Diff, answer_diff
-    from spark_replay.questions.entities import Narrowing
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import asked_by_word, asking
+    from kquorum.cli.commands.audit.questions.diff import Diff, answer_diff
+    from kquorum.spark_replay.questions.entities import Narrowing
 
     request = Diff(
         first=asked_by_word("A", first),
@@ -126,9 +126,9 @@ def timeline(
 ) -> None:
     """Show what happened to a topic, a partition or a broker, in order; of many events the last."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
-    from cli.commands.audit.answers import give
-    from cli.commands.audit.query import asking
-    from cli.commands.audit.questions.timeline import answer_timeline
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import asking
+    from kquorum.cli.commands.audit.questions.timeline import answer_timeline
 
     request = _history(topic, partition, broker, since, until)
     with asking(path, source=source, master=master) as question:
@@ -151,9 +151,9 @@ def who(
 ) -> None:
     """Show who asked for each change of a topic or a broker: principal, client, address and why."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
-    from cli.commands.audit.answers import give
-    from cli.commands.audit.query import asking
-    from cli.commands.audit.questions.timeline import answer_who
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import asking
+    from kquorum.cli.commands.audit.questions.timeline import answer_who
 
     request = _history(topic, partition, broker, since, until)
     with asking(path, source=source, master=master) as question:
@@ -164,8 +164,8 @@ def _history(
     topic: str | None, partition: int | None, broker: int | None, since: str | None, until: str | None
 ) -> "History":
     """What both commands are asked about. Raises CliError."""
-    from cli.commands.audit.query import check_partition, maybe_time_of
-    from cli.commands.audit.questions.timeline import History, check_about
+    from kquorum.cli.commands.audit.query import check_partition, maybe_time_of
+    from kquorum.cli.commands.audit.questions.timeline import History, check_about
 
     check_about(topic, broker)
     check_partition(topic, partition)
@@ -212,9 +212,9 @@ def unavailable(
         raise CliError(
             "--quorum is about the controllers: leave out --topic and --kind", status=ExitStatus.USAGE
         )
-    from cli.commands.audit.answers import give
-    from cli.commands.audit.query import asking
-    from cli.commands.audit.questions.unavailable import (
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import asking
+    from kquorum.cli.commands.audit.questions.unavailable import (
         QUORUM_MIN_MS,
         Unavailable,
         answer_quorum,
@@ -251,10 +251,10 @@ def churn(
 ) -> None:
     """Show how restless the cluster was: elections, leader changes by cause, flapping brokers, hottest partitions."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
-    from cli.commands.audit.answers import give
-    from cli.commands.audit.query import asking, maybe_time_of
-    from cli.commands.audit.questions.churn import Churn, answer_churn
-    from spark_replay.questions.churn import Span
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import asking, maybe_time_of
+    from kquorum.cli.commands.audit.questions.churn import Churn, answer_churn
+    from kquorum.spark_replay.questions.churn import Span
 
     span = Span(since_ms=maybe_time_of("--since", since), until_ms=maybe_time_of("--until", until))
     with asking(path, source=source, master=master) as question:
@@ -278,9 +278,9 @@ def sql(
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
     from pyspark.errors import PySparkException
 
-    from cli.commands.audit.answers import give
-    from cli.commands.audit.query import chosen_source, opened
-    from cli.commands.audit.questions.sql import answer_sql, failed_sql
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import chosen_source, opened
+    from kquorum.cli.commands.audit.questions.sql import answer_sql, failed_sql
 
     with opened(path, master=master) as tables:
         chosen = None if source is None else chosen_source(tables.manifest, source)

@@ -4,14 +4,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.commands.audit.query import asking
-from cli.failures import CliError, ExitStatus
-from spark_replay.audit_folder import is_audit
-from spark_replay.report.check_facts import check_facts
-from spark_replay.report.facts import Checks, ReportFacts
-from spark_replay.report.gather import gather
-from spark_replay.report.highlights import highlights
-from spark_replay.report.page import GENERATOR, render
+from kquorum.cli.commands.audit.query import asking
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.audit_folder import is_audit
+from kquorum.spark_replay.report.check_facts import check_facts
+from kquorum.spark_replay.report.facts import Checks, ReportFacts
+from kquorum.spark_replay.report.gather import gather
+from kquorum.spark_replay.report.highlights import highlights
+from kquorum.spark_replay.report.page import GENERATOR, render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

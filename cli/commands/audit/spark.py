@@ -26,13 +26,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cli.commands.audit.java import check_java
-from cli.failures import CliError, ExitStatus
-from cli.output import remark
-from spark_replay.audit import Progress
-from spark_replay.delta import DELTA, DeltaJar, DeltaMissing, check_jar, delta_jars, delta_settings
-from spark_replay.java_process import end_java
-from spark_replay.session import start_session
+from kquorum.cli.commands.audit.java import check_java
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import remark
+from kquorum.spark_replay.audit import Progress
+from kquorum.spark_replay.delta import DELTA, DeltaJar, DeltaMissing, check_jar, delta_jars, delta_settings
+from kquorum.spark_replay.java_process import end_java
+from kquorum.spark_replay.session import start_session
 
 
 class SparkInterrupts:
@@ -236,7 +236,7 @@ def _progress() -> Iterator[Progress]:
         return
     from rich.text import Text
 
-    from cli.output import error_console
+    from kquorum.cli.output import error_console
 
     with error_console().status("") as status:
         yield lambda step: status.update(Text(step)) if step else status.stop()

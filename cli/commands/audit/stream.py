@@ -8,15 +8,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from cli.commands.audit.build import check_name, files_to_audit, total_bytes
-from cli.commands.audit.java import check_java
-from cli.commands.audit.live_log import followed, live_address
-from cli.commands.audit.spark import quiet_spark
-from cli.failures import CliError, ExitStatus
-from spark_replay.stream.log_stream import LogStream
-from spark_replay.stream.places import TruncatedLog
-from spark_replay.stream.state import NoStream, is_stream, read_state, stream_folder
-from spark_replay.summary import summarize
+from kquorum.cli.commands.audit.build import check_name, files_to_audit, total_bytes
+from kquorum.cli.commands.audit.java import check_java
+from kquorum.cli.commands.audit.live_log import followed, live_address
+from kquorum.cli.commands.audit.spark import quiet_spark
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.stream.log_stream import LogStream
+from kquorum.spark_replay.stream.places import TruncatedLog
+from kquorum.spark_replay.stream.state import NoStream, is_stream, read_state, stream_folder
+from kquorum.spark_replay.summary import summarize
 
 LIVE: Final = "live"
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import (
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import (
     AsJson,
     BootstrapController,
     BootstrapServer,
@@ -17,8 +17,8 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.commands.brokers.rows import Members
-    from node.config.addresses import HostPort
+    from kquorum.cli.commands.brokers.rows import Members
+    from kquorum.node.config.addresses import HostPort
 
 
 def brokers(
@@ -41,11 +41,11 @@ def brokers(
     The active controller tells over gRPC, where the config or --grpc says where; else a broker tells, and the
     controllers how far each follows. A broker that no longer hears the quorum says so itself.
     """
-    from cli.clients.cluster_client import run_asking
-    from cli.commands.brokers.members import ask_members
-    from cli.commands.brokers.rows import SPARE_COLUMNS, problems_of, table_of
-    from cli.failures import CliError
-    from cli.output import print_json, print_table
+    from kquorum.cli.clients.cluster_client import run_asking
+    from kquorum.cli.commands.brokers.members import ask_members
+    from kquorum.cli.commands.brokers.rows import SPARE_COLUMNS, problems_of, table_of
+    from kquorum.cli.failures import CliError
+    from kquorum.cli.output import print_json, print_table
 
     listeners = _grpc_listeners(config, grpc, is_elsewhere=bool(bootstrap_server or bootstrap_controller))
     members: Members = run_asking(
@@ -64,8 +64,8 @@ def brokers(
 
 def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bool) -> "tuple[HostPort, ...]":
     """Empty where neither an option nor the config names one: then the command uses Kafka's protocol."""
-    from cli.clients.addresses import grpc_addresses
-    from cli.failures import CliError
+    from kquorum.cli.clients.addresses import grpc_addresses
+    from kquorum.cli.failures import CliError
 
     if listed is not None:
         return grpc_addresses(config, listed, needed_by="this command")

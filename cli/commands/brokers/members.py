@@ -6,17 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.clients.addresses import broker_addresses, controller_addresses, known_controllers
-from cli.clients.cluster_client import ClusterClient, check_error
-from cli.commands.brokers.rows import BrokerRow, Members
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, tell_waiting
-from node.config.addresses import HostPort
-from wire.protocol.apis import ApiKey
-from wire.protocol.warm_up import warm_up
+from kquorum.cli.clients.addresses import broker_addresses, controller_addresses, known_controllers
+from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.commands.brokers.rows import BrokerRow, Members
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, tell_waiting
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.warm_up import warm_up
 
 if TYPE_CHECKING:
-    from cli.clients.quorum_client import QuorumStatus, ReplicaLag
+    from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag
 
 
 # A node tells of itself at once, or it hangs.
@@ -37,7 +37,7 @@ async def ask_members(
     protocol. All of it together has `timeout_ms`. Raises CliError or ConfigError."""
     if not listeners:
         return await _over_kafka(config, bootstrap_server, bootstrap_controller, timeout_ms)
-    from cli.commands.brokers.members_grpc import describe_brokers, describe_nodes, what_it_says
+    from kquorum.cli.commands.brokers.members_grpc import describe_brokers, describe_nodes, what_it_says
 
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_ms / 1000
@@ -116,7 +116,7 @@ async def _describe_cluster(client: ClusterClient) -> Any:
 
 async def _maybe_quorum(client: ClusterClient) -> "QuorumStatus | None":
     """None while no controller leads: the brokers are shown all the same."""
-    from cli.clients.quorum_client import describe_quorum
+    from kquorum.cli.clients.quorum_client import describe_quorum
 
     try:
         return await describe_quorum(client)

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import grpc
 
-from cli.clients.grpc_client import ask_leader, call
-from cli.commands.brokers.rows import BrokerRow, Members
-from node.config.addresses import HostPort
-from wire.proto import quorum_pb2 as pb
-from wire.uuids import uuid_to_text
+from kquorum.cli.clients.grpc_client import ask_leader, call
+from kquorum.cli.commands.brokers.rows import BrokerRow, Members
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.proto import quorum_pb2 as pb
+from kquorum.wire.uuids import uuid_to_text
 
 # What a call may take longer than what it was asked to wait.
 ANSWER_S: Final = 1.0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wire.wording import counted
+from kquorum.wire.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

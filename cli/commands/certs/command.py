@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import MaybeConfigPath
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import MaybeConfigPath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from node.config.model import NodeConfig
+    from kquorum.node.config.model import NodeConfig
 
 certs_app = typer.Typer(help="Certificates to try TLS with.", no_args_is_help=True, add_completion=False)
 
@@ -45,11 +45,11 @@ def make(
     import time
     from datetime import UTC, datetime
 
-    from cli.clients.addresses import DEFAULT_CONFIG
-    from cli.commands.certs.certificates import AUTHORITY_FILE, Authority, make_certificates
-    from cli.failures import CliError, ExitStatus
-    from cli.output import console
-    from node.config.load import load_config
+    from kquorum.cli.clients.addresses import DEFAULT_CONFIG
+    from kquorum.cli.commands.certs.certificates import AUTHORITY_FILE, Authority, make_certificates
+    from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.cli.output import console
+    from kquorum.node.config.load import load_config
 
     if (folder / AUTHORITY_FILE).exists() and not overwrite:
         raise CliError(
@@ -72,8 +72,8 @@ def make(
 
 def _hosts(node: "NodeConfig", more: "Sequence[str]") -> tuple[str, ...]:
     """Where a node is reached: what its listeners say, and this machine for those on every interface."""
-    from node.config.exposure import is_loopback
-    from node.endpoints import reachable_host
+    from kquorum.node.config.exposure import is_loopback
+    from kquorum.node.endpoints import reachable_host
 
     listeners = (*node.advertised_listeners, *node.listeners)
     hosts = [reachable_host(listener.host) for listener in listeners]

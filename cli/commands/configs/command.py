@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.commands.configs.keys import keys
-from cli.options import AsJson, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.commands.configs.keys import keys
+from kquorum.cli.options import AsJson, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
 
 if TYPE_CHECKING:
-    from cli.clients.cluster_client import ClusterClient
-    from cli.commands.configs.config_client import ConfigView, Operation, Resource
+    from kquorum.cli.clients.cluster_client import ClusterClient
+    from kquorum.cli.commands.configs.config_client import ConfigView, Operation, Resource
 
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Of this topic.")]
 Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", min=0, help="Of this broker.")]
@@ -47,9 +47,9 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show what is set, and where; --all shows the defaults too. Passwords and keys are never shown."""
-    from cli.clients.cluster_client import ask_brokers
-    from cli.commands.configs.config_client import DEFAULT_SOURCE
-    from cli.output import print_json
+    from kquorum.cli.clients.cluster_client import ask_brokers
+    from kquorum.cli.commands.configs.config_client import DEFAULT_SOURCE
+    from kquorum.cli.output import print_json
 
     resource = _resource(topic, broker, cluster, group, client_metrics)
     found = ask_brokers(
@@ -63,7 +63,7 @@ def describe(
 
 
 def _print_table(words: str, configs: "list[ConfigView]") -> None:
-    from cli.output import print_table, say
+    from kquorum.cli.output import print_table, say
 
     if not configs:
         say(f"{words}: nothing is set; --all shows the defaults")
@@ -106,9 +106,9 @@ def alter(
     as_json: AsJson = False,
 ) -> None:
     """Alter configs; all of the changes are made, or none. Returns when the quorum has committed them."""
-    from cli.clients.cluster_client import ask_brokers
-    from cli.commands.configs.config_client import alter_configs
-    from cli.output import print_json, say
+    from kquorum.cli.clients.cluster_client import ask_brokers
+    from kquorum.cli.commands.configs.config_client import alter_configs
+    from kquorum.cli.output import print_json, say
 
     resource = _resource(topic, broker, cluster, group, client_metrics)
     operations = _operations(set_, delete, append, subtract)
@@ -130,7 +130,7 @@ def alter(
 def _resource(
     topic: str | None, broker: int | None, cluster: bool, group: str | None, client_metrics: str | None
 ) -> "Resource":
-    from cli.commands.configs.config_client import (
+    from kquorum.cli.commands.configs.config_client import (
         ALL_BROKERS,
         broker_resource,
         client_metrics_resource,
@@ -154,7 +154,7 @@ def _resource(
 def _operations(
     set_: KeyValues, delete: KeyValues, append: KeyValues, subtract: KeyValues
 ) -> "list[Operation]":
-    from cli.commands.configs.config_client import APPEND, DELETE, SET, SUBTRACT, Operation
+    from kquorum.cli.commands.configs.config_client import APPEND, DELETE, SET, SUBTRACT, Operation
 
     operations = [Operation(SET, *_key_and_value(text, "--set")) for text in set_ or ()]
     operations += [Operation(DELETE, key) for key in delete or ()]
@@ -180,9 +180,9 @@ def _key_and_value(text: str, option: str) -> tuple[str, str]:
 async def _describe(
     client: "ClusterClient", resource: "Resource", timeout_ms: int
 ) -> "tuple[ConfigView, ...]":
-    from cli.clients.cluster_client import ClusterClient
-    from cli.commands.configs.config_client import ALL_BROKERS, broker_address, describe_configs
-    from cli.output import tell_waiting
+    from kquorum.cli.clients.cluster_client import ClusterClient
+    from kquorum.cli.commands.configs.config_client import ALL_BROKERS, broker_address, describe_configs
+    from kquorum.cli.output import tell_waiting
 
     if resource.type != ALL_BROKERS.type or resource == ALL_BROKERS:
         return await describe_configs(client, resource)

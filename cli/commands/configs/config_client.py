@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cli.clients.cluster_client import ClusterClient, check_error
-from cli.failures import CliError, ExitStatus
-from node.config.addresses import HostPort, reachable
-from wire.protocol.apis import ApiKey
+from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.node.config.addresses import HostPort, reachable
+from kquorum.wire.protocol.apis import ApiKey
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _REQUEST_TIMED_OUT = 7

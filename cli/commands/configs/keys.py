@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import AsJson
+from kquorum.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from metadata.configs.definition import ConfigDefinition
-    from metadata.configs.table import Scope
+    from kquorum.metadata.configs.definition import ConfigDefinition
+    from kquorum.metadata.configs.table import Scope
 
 
 def keys(
@@ -26,7 +26,7 @@ def keys(
     as_json: AsJson = False,
 ) -> None:
     """List the keys that there are: type, default, lawful values, who reads it, and what it is for."""
-    from cli.output import print_json
+    from kquorum.cli.output import print_json
 
     found = _found(names or [], scope)
     if as_json:
@@ -39,7 +39,7 @@ def keys(
 
 def _found(names: list[str], scope: str | None) -> "list[tuple[Scope, ConfigDefinition]]":
     """A whole name goes before the names that it is a part of. Raises BadParameter for one that finds nothing."""
-    from metadata.configs.table import BY_SCOPE
+    from kquorum.metadata.configs.table import BY_SCOPE
 
     scopes = [each for each in BY_SCOPE if scope is None or each.split()[0] == scope.lower()]
     if not scopes:
@@ -52,7 +52,7 @@ def _found(names: list[str], scope: str | None) -> "list[tuple[Scope, ConfigDefi
             pair for pair in every if name in pair[1].name
         ]
         if not matching:
-            from node.config.key_hints import unknown_key
+            from kquorum.node.config.key_hints import unknown_key
 
             raise typer.BadParameter(f"there is no key {name}{unknown_key(name)}", param_hint="NAME")
         found += [pair for pair in matching if pair not in found]
@@ -60,7 +60,7 @@ def _found(names: list[str], scope: str | None) -> "list[tuple[Scope, ConfigDefi
 
 
 def _print_table(found: "list[tuple[Scope, ConfigDefinition]]") -> None:
-    from cli.output import print_table
+    from kquorum.cli.output import print_table
 
     rows = [
         (
@@ -78,7 +78,7 @@ def _print_table(found: "list[tuple[Scope, ConfigDefinition]]") -> None:
 
 
 def _print_one(scope: "Scope", definition: "ConfigDefinition") -> None:
-    from cli.output import say
+    from kquorum.cli.output import say
 
     lines = [
         f"{definition.name} ({scope})",
@@ -101,7 +101,7 @@ def _shown_default(definition: "ConfigDefinition") -> str:
 
 def _dynamic(scope: "Scope", definition: "ConfigDefinition") -> str:
     """What brokers of Kafka take; of topics, groups and client metrics every config may change at any time."""
-    from metadata.configs.table import Scope
+    from kquorum.metadata.configs.table import Scope
 
     return str(definition.update) if scope in (Scope.BROKER, Scope.AUTHORIZER) else "dynamic"
 

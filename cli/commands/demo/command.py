@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
+from kquorum.cli.command_tree import Command, Panel
 
 
 def demo(
@@ -21,7 +21,7 @@ def demo(
     ] = Path("demo-out"),
 ) -> None:
     """Start a quorum, kill its leader and a broker under a real client, read its log and audit it."""
-    from cli.commands.demo.play import play
+    from kquorum.cli.commands.demo.play import play
 
     play(config, log_dir, out)
 

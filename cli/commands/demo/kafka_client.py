@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from cli.failures import CliError, ExitStatus
+from kquorum.cli.failures import CliError, ExitStatus
 
 REQUEST_TIMEOUT_MS = 30_000
 

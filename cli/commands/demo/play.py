@@ -4,15 +4,15 @@ import shutil
 import time
 from pathlib import Path
 
-from cli.commands.audit.java import check_java
-from cli.commands.demo import steps
-from cli.commands.demo.stage import Stage
-from cli.failures import CliError, ExitStatus
-from cli.output import console
-from cli.processes import NodeFailed, NodeGroup, NodeProcess
-from node.config.load import load_config
-from node.config.materialise import with_free_ports
-from node.config.model import ClusterConfig
+from kquorum.cli.commands.audit.java import check_java
+from kquorum.cli.commands.demo import steps
+from kquorum.cli.commands.demo.stage import Stage
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import console
+from kquorum.cli.processes import NodeFailed, NodeGroup, NodeProcess
+from kquorum.node.config.load import load_config
+from kquorum.node.config.materialise import with_free_ports
+from kquorum.node.config.model import ClusterConfig
 
 DATA_FOLDER = "cluster"
 REAL_LOGS_BESIDE = Path("../shared/real-logs")

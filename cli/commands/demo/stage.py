@@ -12,12 +12,12 @@ from typing import Any
 from rich.console import Console
 from rich.rule import Rule
 
-from cli.clients.addresses import quorum_addresses
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.clients.quorum_client import QuorumStatus, describe_quorum
-from cli.failures import CliError, ExitStatus
-from cli.processes import NodeGroup, wait_until
-from node.config.model import ClusterConfig
+from kquorum.cli.clients.addresses import quorum_addresses
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.clients.quorum_client import QuorumStatus, describe_quorum
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.processes import NodeGroup, wait_until
+from kquorum.node.config.model import ClusterConfig
 
 STEPS = 7
 STATUS_TIMEOUT_MS = 5000
@@ -70,7 +70,7 @@ class Stage:
 
     def show_here(self, *arguments: str, accept: Sequence[int] = (0,)) -> None:
         """As `show`, in this process: the commands of `audit` share its Spark."""
-        from cli.main import run
+        from kquorum.cli.main import run
 
         self.announce(arguments)
         self.console.file.flush()
@@ -144,7 +144,7 @@ class Stage:
 
 
 def _command(arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, "-P", "-m", "cli.entry", *arguments]
+    return [sys.executable, "-P", "-m", "kquorum.cli.entry", *arguments]
 
 
 def _short(argument: str) -> str:

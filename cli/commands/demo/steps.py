@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.commands.demo.kafka_client import KafkaClient, WriteProbe
-from cli.commands.demo.stage import Stage
-from cli.failures import CliError, ExitStatus
-from node.config.model import NodeConfig
-from wire.wording import counted
+from kquorum.cli.commands.demo.kafka_client import KafkaClient, WriteProbe
+from kquorum.cli.commands.demo.stage import Stage
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.node.config.model import NodeConfig
+from kquorum.wire.wording import counted
 
 _TIMEOUT_S = 5.0
 
@@ -191,9 +191,9 @@ def read_the_log(stage: Stage) -> None:
 @contextmanager
 def starting_spark(real_logs: Path | None) -> Iterator[None]:
     """For the last step: one Spark for all that it asks, started meanwhile."""
-    from cli.commands.audit.build import files_to_audit, total_bytes
-    from cli.commands.audit.spark import shared_spark
-    from spark_replay.session import LOCAL_MASTER
+    from kquorum.cli.commands.audit.build import files_to_audit, total_bytes
+    from kquorum.cli.commands.audit.spark import shared_spark
+    from kquorum.spark_replay.session import LOCAL_MASTER
 
     size_in_bytes = 0 if real_logs is None else total_bytes(files_to_audit(real_logs))
     with shared_spark(master=LOCAL_MASTER, size_in_bytes=size_in_bytes):

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import AsJson, BootstrapController, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import AsJson, BootstrapController, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
 
 if TYPE_CHECKING:
-    from cli.commands.features.features_client import FeaturesView
-    from node.config.addresses import HostPort
+    from kquorum.cli.commands.features.features_client import FeaturesView
+    from kquorum.node.config.addresses import HostPort
 
 Metadata = Annotated[
     str | None,
@@ -53,7 +53,7 @@ def describe(
 
     All nodes of the config are asked, or those whose addresses are given; where they differ, a second table says how.
     """
-    from cli.output import complain, print_json
+    from kquorum.cli.output import complain, print_json
 
     view = _look(config, bootstrap_server, bootstrap_controller, timeout_ms)
     for reason in view.silent.values():
@@ -82,8 +82,8 @@ def upgrade(
     Every registered broker and controller must be able to run them. A higher metadata.version may be for good: what
     it brings may bar the way back.
     """
-    from cli.commands.features.features_client import UPGRADE, higher_levels, parse_levels
-    from cli.failures import CliError, ExitStatus
+    from kquorum.cli.commands.features.features_client import UPGRADE, higher_levels, parse_levels
+    from kquorum.cli.failures import CliError, ExitStatus
 
     if release_version is not None and metadata is not None:
         raise CliError("--metadata and --release-version exclude each other", status=ExitStatus.USAGE)
@@ -115,7 +115,7 @@ def downgrade(
 
     A metadata.version below one that brought new metadata is refused, with --unsafe too.
     """
-    from cli.commands.features.features_client import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, parse_levels
+    from kquorum.cli.commands.features.features_client import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, parse_levels
 
     levels = parse_levels(feature or (), metadata)
     how = UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE
@@ -124,9 +124,9 @@ def downgrade(
 
 
 def _of_release(text: str) -> dict[str, int]:
-    from cli.commands.features.metadata_versions import parse_metadata_version
-    from metadata.features import default_features
-    from metadata.image.metadata_version import METADATA_VERSION
+    from kquorum.cli.commands.features.metadata_versions import parse_metadata_version
+    from kquorum.metadata.features import default_features
+    from kquorum.metadata.image.metadata_version import METADATA_VERSION
 
     level = parse_metadata_version(text)
     return {METADATA_VERSION: level, **default_features(level)}
@@ -142,11 +142,11 @@ def _set(
     timeout_ms: int,
     reason: str | None,
 ) -> None:
-    from cli.clients.addresses import quorum_addresses
-    from cli.clients.cluster_client import ClusterClient, run_asking
-    from cli.commands.features.features_client import set_levels
-    from cli.failures import CliError, ExitStatus
-    from cli.output import tell_waiting
+    from kquorum.cli.clients.addresses import quorum_addresses
+    from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+    from kquorum.cli.commands.features.features_client import set_levels
+    from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.cli.output import tell_waiting
 
     if not levels:
         raise CliError(
@@ -164,12 +164,12 @@ def _set(
 def _look(
     config: Path | None, bootstrap_server: str | None, bootstrap_controller: str | None, timeout_ms: int
 ) -> "FeaturesView":
-    from cli.clients.addresses import DEFAULT_CONFIG, quorum_addresses
-    from cli.clients.cluster_client import run_asking
-    from cli.clients.security import remember_cluster
-    from cli.commands.features.features_client import look, node_names
-    from node.config.addresses import reachable
-    from node.config.load import load_config
+    from kquorum.cli.clients.addresses import DEFAULT_CONFIG, quorum_addresses
+    from kquorum.cli.clients.cluster_client import run_asking
+    from kquorum.cli.clients.security import remember_cluster
+    from kquorum.cli.commands.features.features_client import look, node_names
+    from kquorum.node.config.addresses import reachable
+    from kquorum.node.config.load import load_config
 
     addresses = quorum_addresses(config, bootstrap_controller, bootstrap_server)
     brokers: dict[HostPort, int] = {}
@@ -204,8 +204,8 @@ def _as_json(view: "FeaturesView") -> dict[str, object]:
 
 
 def _show(view: "FeaturesView") -> None:
-    from cli.output import print_table
-    from wire.wording import counted
+    from kquorum.cli.output import print_table
+    from kquorum.wire.wording import counted
 
     newest = view.newest
     rows = [
@@ -229,14 +229,14 @@ def _range(levels: tuple[int, int] | None) -> str:
 
 
 def _level(name: str, level: int) -> str:
-    from cli.commands.features.metadata_versions import name_of
-    from metadata.image.metadata_version import METADATA_VERSION
+    from kquorum.cli.commands.features.metadata_versions import name_of
+    from kquorum.metadata.image.metadata_version import METADATA_VERSION
 
     return f"{level} ({name_of(level)})" if name == METADATA_VERSION and level else str(level)
 
 
 def _say_done(levels: dict[str, int], *, dry_run: bool, as_json: bool) -> None:
-    from cli.output import print_json, say
+    from kquorum.cli.output import print_json, say
 
     if as_json:
         print_json({"levels": levels, "dry_run": dry_run})

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cli.clients.cluster_client import ClusterClient, check_error
-from cli.clients.quorum_client import NOT_THE_LEADER
-from cli.failures import CliError, ExitStatus, usage_error
-from node.config.addresses import HostPort
-from wire.protocol.apis import ApiKey
+from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.clients.quorum_client import NOT_THE_LEADER
+from kquorum.cli.failures import CliError, ExitStatus, usage_error
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.protocol.apis import ApiKey
 
 Range = tuple[int, int]
 DOUBT = "the levels may have been set all the same: look with `kquorum features describe`"
@@ -131,8 +131,8 @@ def higher_levels(wanted: Mapping[str, int], view: FeaturesView) -> dict[str, in
 
 def parse_levels(texts: Iterable[str], metadata: str | None) -> dict[str, int]:
     """`--feature NAME=LEVEL`, and `--metadata` by level, name or release. Raises CliError."""
-    from cli.commands.features.metadata_versions import parse_metadata_version
-    from metadata.image.metadata_version import METADATA_VERSION
+    from kquorum.cli.commands.features.metadata_versions import parse_metadata_version
+    from kquorum.metadata.image.metadata_version import METADATA_VERSION
 
     levels: dict[str, int] = {}
     if metadata is not None:

@@ -1,8 +1,8 @@
 """Kafka's metadata.version levels by name."""
 
-from cli.failures import CliError, ExitStatus
-from metadata.image.metadata_version import LATEST_METADATA_VERSION
-from snapshots.bootstrap import DEFAULT_METADATA_VERSION
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.metadata.image.metadata_version import LATEST_METADATA_VERSION
+from kquorum.snapshots.bootstrap import DEFAULT_METADATA_VERSION
 
 # From org.apache.kafka.server.common.MetadataVersion; the lowest is the one Kafka 4.0 can still start from.
 LEVELS = {

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from cli.commands.features.metadata_versions import name_of
-from cli.failures import usage_error
-from metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION
-from node.config.addresses import WILDCARD_HOSTS, parse_host_port, reachable
-from node.config.model import NodeConfig
-from node.endpoints import controller_endpoints
-from raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet
-from wire.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
+from kquorum.cli.commands.features.metadata_versions import name_of
+from kquorum.cli.failures import usage_error
+from kquorum.metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION
+from kquorum.node.config.addresses import WILDCARD_HOSTS, parse_host_port, reachable
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import controller_endpoints
+from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.wire.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 
 _VOTER = re.compile(r"(?P<id>\d+)@(?P<address>.+):(?P<directory>[A-Za-z0-9_-]{22})")
 

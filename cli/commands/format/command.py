@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import AsJson, ConfigPath, DataDir
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import AsJson, ConfigPath, DataDir
 
 _BEGIN: dict[str, Any] = {"rich_help_panel": "How a dynamic quorum begins (one of them)"}
 Nodes = Annotated[
@@ -96,8 +96,8 @@ def format_command(
     with controller.quorum.bootstrap.servers makes a dynamic quorum, whose voters can be changed while it runs: say
     with one of three options how it begins. Nothing is written unless everything asked for can be formatted.
     """
-    from cli.commands.format.beginning import Wishes, choose_beginning
-    from cli.commands.format.formatting import (
+    from kquorum.cli.commands.format.beginning import Wishes, choose_beginning
+    from kquorum.cli.commands.format.formatting import (
         Formatted,
         check_voters,
         choose_cluster_id,
@@ -106,9 +106,9 @@ def format_command(
         show_formatted,
         warn_of_cluster_id,
     )
-    from cli.commands.format.initial_records import parse_features, parse_scram_users
-    from node.config.load import load_config
-    from storage.folder_permissions import keep_files_private
+    from kquorum.cli.commands.format.initial_records import parse_features, parse_scram_users
+    from kquorum.node.config.load import load_config
+    from kquorum.storage.folder_permissions import keep_files_private
 
     keep_files_private()
     cluster = load_config(config, data_dir=data_dir)

@@ -9,34 +9,34 @@ from uuid import UUID
 
 import typer
 
-from cli.commands.features.metadata_versions import name_of
-from cli.commands.format.beginning import Beginning, check_against_config, check_metadata_version
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, print_json, print_table
-from metadata.features import default_features
-from node.config.errors import Place
-from node.config.model import NodeConfig
-from node.metadata_folder import first_voters, is_as_formatted, make_metadata_folder, remove_metadata_folder
-from snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
-from storage.durable_files import replace_file, sync_folder
-from storage.errors import NotFormatted
-from storage.folder_permissions import make_private_folder
-from storage.meta_properties import (
+from kquorum.cli.commands.features.metadata_versions import name_of
+from kquorum.cli.commands.format.beginning import Beginning, check_against_config, check_metadata_version
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, print_json, print_table
+from kquorum.metadata.features import default_features
+from kquorum.node.config.errors import Place
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.metadata_folder import first_voters, is_as_formatted, make_metadata_folder, remove_metadata_folder
+from kquorum.snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
+from kquorum.storage.durable_files import replace_file, sync_folder
+from kquorum.storage.errors import NotFormatted
+from kquorum.storage.folder_permissions import make_private_folder
+from kquorum.storage.meta_properties import (
     MetaProperties,
     check_meta_properties,
     read_meta_properties,
     write_meta_properties,
 )
-from wire.schema import MetadataRecord
-from wire.uuids import uuid_from_text, uuid_to_text
+from kquorum.wire.schema import MetadataRecord
+from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 
 
 def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bool, path: Path) -> str:
     """The option, the config's, or a new one, which only a formatting of the whole cluster may make up: nodes that are
     formatted one by one, or from a file for each, would become clusters of their own."""
-    from node.config.errors import ConfigError, Problem
-    from node.config.values import check_cluster_id
-    from wire.uuids import uuid_to_text
+    from kquorum.node.config.errors import ConfigError, Problem
+    from kquorum.node.config.values import check_cluster_id
+    from kquorum.wire.uuids import uuid_to_text
 
     if asked and configured and asked != configured:
         message = f"cluster.id is {configured}, but --cluster-id is {asked}: leave one of them out"

@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cli.commands.features.metadata_versions import DEFAULT, name_of, parse_metadata_version
-from cli.failures import CliError, ExitStatus, usage_error
-from metadata.controller.security.scram import MAX_ITERATIONS
-from metadata.features import SUPPORTED_FEATURES, unmet_dependency
-from metadata.image.metadata_version import KRAFT_VERSION, METADATA_VERSION, SCRAM
-from wire.metadata_records.security import UserScramCredentialRecord
-from wire.salt_forms import MIN_ITERATIONS
-from wire.schema import MetadataRecord
+from kquorum.cli.commands.features.metadata_versions import DEFAULT, name_of, parse_metadata_version
+from kquorum.cli.failures import CliError, ExitStatus, usage_error
+from kquorum.metadata.controller.security.scram import MAX_ITERATIONS
+from kquorum.metadata.features import SUPPORTED_FEATURES, unmet_dependency
+from kquorum.metadata.image.metadata_version import KRAFT_VERSION, METADATA_VERSION, SCRAM
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.salt_forms import MIN_ITERATIONS
+from kquorum.wire.schema import MetadataRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ def parse_scram_users(texts: Iterable[str], metadata_version: int) -> Sequence[M
 
 
 def _record(text: str) -> UserScramCredentialRecord:
-    from network.security.scram import keys_of, keys_of_salted
-    from network.security.unknown_user_credentials import new_salt
+    from kquorum.network.security.scram import keys_of, keys_of_salted
+    from kquorum.network.security.unknown_user_credentials import new_salt
 
     mechanism, equals, rest = text.strip().partition("=")
     if mechanism not in _CODES or not equals:

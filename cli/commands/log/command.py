@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import AsJson
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from cli.commands.log.dump import DumpRequest
-    from cli.commands.log.states import Moment
+    from kquorum.cli.commands.log.dump import DumpRequest
+    from kquorum.cli.commands.log.states import Moment
 
 log_app = typer.Typer(help="Read a metadata log from its files.", no_args_is_help=True, add_completion=False)
 
@@ -57,8 +57,8 @@ def dump(
     What is torn or corrupt is reported on standard error with its place, the rest is shown all the same, and the exit
     status is then 3. Of a segment with an offset index, only what --from-offset and --to-offset leave is read.
     """
-    from cli.commands.log.dump import DumpRequest
-    from cli.commands.log.dump_filters import DumpFilter, parse_time, parse_types
+    from kquorum.cli.commands.log.dump import DumpRequest
+    from kquorum.cli.commands.log.dump_filters import DumpFilter, parse_time, parse_types
 
     if batches and (record_types or topic is not None):
         raise typer.BadParameter("--type and --topic choose records; they do not go with --batches")
@@ -98,7 +98,7 @@ def verify(
 
     Exit status 0: sound; 1: readable, but a rule is broken; 3: something cannot be read.
     """
-    from cli.commands.log.verify import verify as run
+    from kquorum.cli.commands.log.verify import verify as run
 
     raise typer.Exit(int(run(path, as_json=as_json, keep=keep)))
 
@@ -121,8 +121,8 @@ def diff(
     limit: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 for all.")] = 50,
 ) -> None:
     """Show what changed in the state between two offsets or times of a metadata log."""
-    from cli.commands.log.diff import DiffRequest
-    from cli.commands.log.diff import diff as run
+    from kquorum.cli.commands.log.diff import DiffRequest
+    from kquorum.cli.commands.log.diff import diff as run
 
     since = _moment("from", from_offset, from_time)
     until = _moment("to", to_offset, to_time)
@@ -142,14 +142,14 @@ def state_hash(
 
     Equal hashes at equal offsets mean equal metadata, whatever the files look like.
     """
-    from cli.commands.log.state_hash import state_hash as run
+    from kquorum.cli.commands.log.state_hash import state_hash as run
 
     raise typer.Exit(int(run(path, offset, as_json=as_json)))
 
 
 def _moment(side: str, offset: int | None, time: str | None) -> "Moment | None":
-    from cli.commands.log.dump_filters import parse_time
-    from cli.commands.log.states import Moment
+    from kquorum.cli.commands.log.dump_filters import parse_time
+    from kquorum.cli.commands.log.states import Moment
 
     if offset is not None and time is not None:
         raise typer.BadParameter(f"--{side} and --{side}-time exclude each other")
@@ -159,7 +159,7 @@ def _moment(side: str, offset: int | None, time: str | None) -> "Moment | None":
 
 def _dump_to_standard_output(request: "DumpRequest") -> int:
     """Run the dump; a reader that goes away early, as `head` does, is no error."""
-    from cli.commands.log.dump import dump as run
+    from kquorum.cli.commands.log.dump import dump as run
 
     try:
         status = run(request, sys.stdout.write)

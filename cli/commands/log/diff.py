@@ -9,14 +9,14 @@ from pathlib import Path
 
 from rich.text import Text
 
-from cli.commands.log.dump_lines import iso_time
-from cli.commands.log.files import the_log, within_its_end
-from cli.commands.log.states import Moment, State, first_state, state_at
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, console, json_text, make_table, show_table
-from metadata.image.diff import Action, FieldChange, Plain, StateChange, StateKind, diff_images
-from metadata.log_check.state_replay import diff_quorums
-from wire.wording import counted
+from kquorum.cli.commands.log.dump_lines import iso_time
+from kquorum.cli.commands.log.files import the_log, within_its_end
+from kquorum.cli.commands.log.states import Moment, State, first_state, state_at
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, console, json_text, make_table, show_table
+from kquorum.metadata.image.diff import Action, FieldChange, Plain, StateChange, StateKind, diff_images
+from kquorum.metadata.log_check.state_replay import diff_quorums
+from kquorum.wire.wording import counted
 
 _MARKS = {Action.ADDED: ("+", "green"), Action.REMOVED: ("-", "red"), Action.CHANGED: ("~", "yellow")}
 # Of what is new or gone, these say nothing that a person compares; --json has them.

@@ -13,19 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from cli.commands.log.dump_filters import DumpFilter, has_audit_note
-from cli.commands.log.dump_lines import LineWriter, batch_json, damage_line, record_json
-from cli.commands.log.files import refuse_what_is_no_log
-from cli.failures import CliError, ExitStatus
-from cli.output import remark
-from spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
-from spark_replay.files import map_file, read_listed
-from spark_replay.rows import BatchRow, DamageRow, RecordRow
-from spark_replay.sources import FileKind, LogFile, NoLogFound, files_of_folder, find_log_files
-from wire.errors import DecodeError
-from wire.log_scan import ScannedBatch
-from wire.record_batch import check_batch
-from wire.topic_records import names_in_batch, names_in_batches
+from kquorum.cli.commands.log.dump_filters import DumpFilter, has_audit_note
+from kquorum.cli.commands.log.dump_lines import LineWriter, batch_json, damage_line, record_json
+from kquorum.cli.commands.log.files import refuse_what_is_no_log
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import remark
+from kquorum.spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
+from kquorum.spark_replay.files import map_file, read_listed
+from kquorum.spark_replay.rows import BatchRow, DamageRow, RecordRow
+from kquorum.spark_replay.sources import FileKind, LogFile, NoLogFound, files_of_folder, find_log_files
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import ScannedBatch
+from kquorum.wire.record_batch import check_batch
+from kquorum.wire.topic_records import names_in_batch, names_in_batches
 
 
 class PrecedingNote:

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from cli.failures import CliError, ExitStatus
-from spark_replay.rows import UNKNOWN_TYPE, RecordRow
-from wire.metadata_records.registry import ALL
-from wire.record_batch import BatchHeader
-from wire.record_json import CONTROL_TYPE_NAMES
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.rows import UNKNOWN_TYPE, RecordRow
+from kquorum.wire.metadata_records.registry import ALL
+from kquorum.wire.record_batch import BatchHeader
+from kquorum.wire.record_json import CONTROL_TYPE_NAMES
 
 RECORD_TYPES = (*sorted(cls.__name__ for cls in ALL), *CONTROL_TYPE_NAMES.values(), UNKNOWN_TYPE)
 

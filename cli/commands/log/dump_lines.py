@@ -2,9 +2,9 @@
 
 import json
 
-from cli.output import utc_text
-from spark_replay.rows import BatchRow, DamageRow, RecordRow
-from wire.safe_text import safe_json, safe_text
+from kquorum.cli.output import utc_text
+from kquorum.spark_replay.rows import BatchRow, DamageRow, RecordRow
+from kquorum.wire.safe_text import safe_json, safe_text
 
 TYPE_WIDTH = 31
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode

@@ -9,15 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cli.failures import CliError, ExitStatus
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
-from spark_replay.files import is_regular, map_file, open_resolved, scan_resolved
-from spark_replay.probe import why_not_a_log
-from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files, is_log_name
-from storage.folder_lock import is_folder_in_use
-from storage.segment import UNPUBLISHED_SUFFIX
-from wire.batch_walk import walk_batches
-from wire.log_scan import Damage
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
+from kquorum.spark_replay.files import is_regular, map_file, open_resolved, scan_resolved
+from kquorum.spark_replay.probe import why_not_a_log
+from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files, is_log_name
+from kquorum.storage.folder_lock import is_folder_in_use
+from kquorum.storage.segment import UNPUBLISHED_SUFFIX
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.log_scan import Damage
 
 
 def refuse_what_is_no_log(path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from cli.commands.log.files import the_log, within_its_end
-from cli.commands.log.states import Moment, state_at
-from cli.failures import ExitStatus
-from cli.output import complain, print_json, say
-from metadata.state_hash.image_hash import SCHEME, hash_of_image, state_hash_text
-from wire.wording import counted
+from kquorum.cli.commands.log.files import the_log, within_its_end
+from kquorum.cli.commands.log.states import Moment, state_at
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.output import complain, print_json, say
+from kquorum.metadata.state_hash.image_hash import SCHEME, hash_of_image, state_hash_text
+from kquorum.wire.wording import counted
 
 
 def state_hash(path: Path, last_offset: int | None, *, as_json: bool) -> ExitStatus:

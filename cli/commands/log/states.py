@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.commands.log.files import FileCopy, MetadataLogFiles
-from cli.failures import CliError, ExitStatus
-from metadata.image.image import MetadataImage
-from metadata.log_check import remedies
-from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.log_check.snapshot_comparison import LoadedSnapshot, SnapshotLoading
-from metadata.log_check.state_replay import QuorumView, ReplayFault, StateReplay
-from snapshots.checking import SnapshotFault
-from snapshots.naming import SnapshotId, snapshot_id_of
-from spark_replay.sources import LogFile
-from wire.batch_walk import walk_batches
-from wire.control_records import decode_control_record
-from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch
-from wire.record_batch import BatchHeader, read_records
+from kquorum.cli.commands.log.files import FileCopy, MetadataLogFiles
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.log_check import remedies
+from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
+from kquorum.metadata.log_check.snapshot_comparison import LoadedSnapshot, SnapshotLoading
+from kquorum.metadata.log_check.state_replay import QuorumView, ReplayFault, StateReplay
+from kquorum.snapshots.checking import SnapshotFault
+from kquorum.snapshots.naming import SnapshotId, snapshot_id_of
+from kquorum.spark_replay.sources import LogFile
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.control_records import decode_control_record
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import Damage, ScannedBatch
+from kquorum.wire.record_batch import BatchHeader, read_records
 
 
 def load_if_readable(

@@ -6,39 +6,39 @@ from dataclasses import dataclass
 from logging import NullHandler
 from pathlib import Path
 
-from cli.commands.log.files import FileCopy, MetadataLogFiles, has_come_up_to
-from cli.commands.log.states import add_unreadable, check_misplaced, load_if_readable
-from metadata.log_check import remedies
-from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.log_check.indexes import IndexFault, IndexWalk, OffsetIndexWalk, TimeIndexWalk
-from metadata.log_check.log_checker import LogChecker, LogFacts
-from metadata.log_check.small_files import (
+from kquorum.cli.commands.log.files import FileCopy, MetadataLogFiles, has_come_up_to
+from kquorum.cli.commands.log.states import add_unreadable, check_misplaced, load_if_readable
+from kquorum.metadata.log_check import remedies
+from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
+from kquorum.metadata.log_check.indexes import IndexFault, IndexWalk, OffsetIndexWalk, TimeIndexWalk
+from kquorum.metadata.log_check.log_checker import LogChecker, LogFacts
+from kquorum.metadata.log_check.small_files import (
     epoch_faults,
     epoch_file_fault,
     partition_metadata_fault,
     text_fault,
 )
-from metadata.log_check.snapshot_comparison import LoadedSnapshot
-from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
-from raft.adapters.quorum_state_file import decode_quorum_state
-from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
-from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, DELETED_SUFFIX, PART_SUFFIX, SnapshotId
-from spark_replay.files import read_listed
-from spark_replay.sources import LogFile
-from storage.corruption_marker import FILE_NAME as CORRUPTION_MARKER
-from storage.corruption_marker import CorruptionMarker, read_corruption_marker
-from storage.errors import StorageFailed
-from storage.file_system import PosixFileSystem
-from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
-from storage.leader_epoch_checkpoint import decode_epochs
-from storage.meta_properties import FILE_NAME as META_PROPERTIES
-from storage.meta_properties import decode_meta_properties
-from storage.recovery_point import FILE_NAME as RECOVERY_POINT
-from storage.recovery_point import logger as recovery_point_logger
-from storage.recovery_point import read_recovery_point
-from wire.batch_walk import walk_batches
-from wire.log_batch import OffsetAndEpoch
+from kquorum.metadata.log_check.snapshot_comparison import LoadedSnapshot
+from kquorum.raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
+from kquorum.raft.adapters.quorum_state_file import decode_quorum_state
+from kquorum.raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
+from kquorum.raft.adapters.replacement_mark import Replacement, replacement_under_way
+from kquorum.snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, DELETED_SUFFIX, PART_SUFFIX, SnapshotId
+from kquorum.spark_replay.files import read_listed
+from kquorum.spark_replay.sources import LogFile
+from kquorum.storage.corruption_marker import FILE_NAME as CORRUPTION_MARKER
+from kquorum.storage.corruption_marker import CorruptionMarker, read_corruption_marker
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.file_system import PosixFileSystem
+from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
+from kquorum.storage.leader_epoch_checkpoint import decode_epochs
+from kquorum.storage.meta_properties import FILE_NAME as META_PROPERTIES
+from kquorum.storage.meta_properties import decode_meta_properties
+from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from kquorum.storage.recovery_point import logger as recovery_point_logger
+from kquorum.storage.recovery_point import read_recovery_point
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 # A node logs that its recovery point is damaged; here that is a finding. Without a handler, Python would write it to
 # standard error.

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from cli.commands.log.files import find_logs
-from cli.commands.log.verification import Verified, verify_log
-from cli.failures import ExitStatus
-from cli.output import console, error_console, make_table, print_json, say
-from metadata.log_check.findings import CheckResult, Finding, Findings, Severity
+from kquorum.cli.commands.log.files import find_logs
+from kquorum.cli.commands.log.verification import Verified, verify_log
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.output import console, error_console, make_table, print_json, say
+from kquorum.metadata.log_check.findings import CheckResult, Finding, Findings, Severity
 
 _WORTH_A_BAR_BYTES = 16 * 1024 * 1024
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import (
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import (
     AsJson,
     BootstrapController,
     BootstrapServer,
@@ -18,7 +18,7 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.clients.quorum_client import QuorumStatus
+    from kquorum.cli.clients.quorum_client import QuorumStatus
 
 quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True, add_completion=False)
 NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The node's id.")]
@@ -47,12 +47,12 @@ def status(
     With no leader: what each controller knows, what is needed, and exit status 6. A node whose metadata is not the
     leader's at the same offset is named, with exit status 1.
     """
-    from cli.clients.addresses import known_controllers, quorum_addresses
-    from cli.clients.cluster_client import ClusterClient, Unanswered, run_asking
-    from cli.clients.quorum_client import describe_quorum, differing_states
-    from cli.commands.quorum.status import no_leader, quorum_table, silent_voters
-    from cli.failures import CliError
-    from cli.output import print_json, say, show_table, tell_waiting
+    from kquorum.cli.clients.addresses import known_controllers, quorum_addresses
+    from kquorum.cli.clients.cluster_client import ClusterClient, Unanswered, run_asking
+    from kquorum.cli.clients.quorum_client import describe_quorum, differing_states
+    from kquorum.cli.commands.quorum.status import no_leader, quorum_table, silent_voters
+    from kquorum.cli.failures import CliError
+    from kquorum.cli.output import print_json, say, show_table, tell_waiting
 
     addresses = quorum_addresses(config, bootstrap_controller, bootstrap_server)
     known = known_controllers(config, bootstrap_controller or bootstrap_server)
@@ -100,7 +100,7 @@ def add_voter(
     The node was formatted with --no-initial-controllers (or --initial-controllers) and runs; its directory id and
     listener are looked up. Exit status 1 when the pre-flight says no, with the reason and the remedy.
     """
-    from cli.commands.quorum.voters import Target, run_add_voter, show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_add_voter, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_add_voter(
@@ -126,7 +126,7 @@ def remove_voter(
     The node goes on as an observer while it runs, and does not come back by itself. Exit status 1 when the pre-flight
     says no.
     """
-    from cli.commands.quorum.voters import Target, run_remove_voter, show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_remove_voter, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
@@ -149,7 +149,7 @@ def transfer_leadership(
 
     Asked of the leader over gRPC (kquorum.grpc.listener in the config, or --grpc): Kafka's protocol has no word for it.
     """
-    from cli.commands.quorum.voters import Target, run_transfer, show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_transfer, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_transfer(target, node_id, grpc=grpc, dry_run=dry_run, wait=wait)
@@ -172,7 +172,7 @@ def upgrade(
     This is `kafka-features upgrade --feature kraft.version=1`; there is no way back. controller.quorum.voters has no
     effect afterwards, and controller.quorum.bootstrap.servers should take its place.
     """
-    from cli.commands.quorum.voters import Target, run_upgrade, show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_upgrade, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
@@ -198,16 +198,16 @@ def history(
     From what the nodes noted (asked over gRPC) and the leader changes in the log; or, with folders, from their files,
     also those of Apache Kafka, whose nodes write no such notes: then the history has only what the log holds.
     """
-    from cli.clients.addresses import grpc_addresses
-    from cli.commands.quorum.history import history_json, history_table, read_folders
-    from cli.output import complain, print_json, show_table
-    from raft.elections_history import merge
+    from kquorum.cli.clients.addresses import grpc_addresses
+    from kquorum.cli.commands.quorum.history import history_json, history_table, read_folders
+    from kquorum.cli.output import complain, print_json, show_table
+    from kquorum.raft.elections_history import merge
 
     if folders:
         noted = read_folders(folders)
     else:
-        from cli.clients.cluster_client import run_asking
-        from cli.commands.quorum.history import fetch_elections
+        from kquorum.cli.clients.cluster_client import run_asking
+        from kquorum.cli.commands.quorum.history import fetch_elections
 
         addresses = grpc_addresses(config, grpc, needed_by="the history of a running quorum")
         noted = run_asking(

@@ -6,23 +6,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.failures import CliError, ExitStatus
-from node.config.addresses import HostPort
-from raft.adapters.election_log import read_role_events
-from raft.adapters.file_log import FOLDER_NAME
-from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
-from storage.errors import MetaPropertiesDamaged, NotFormatted
-from storage.file_system import read_regular
-from storage.meta_properties import read_meta_properties
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch, log_batch
-from wire.record_batch import BatchHeader, read_batch_header
-from wire.wording import counted
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.node.config.addresses import HostPort
+from kquorum.raft.adapters.election_log import read_role_events
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
+from kquorum.storage.errors import MetaPropertiesDamaged, NotFormatted
+from kquorum.storage.file_system import read_regular
+from kquorum.storage.meta_properties import read_meta_properties
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch, log_batch
+from kquorum.wire.record_batch import BatchHeader, read_batch_header
+from kquorum.wire.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from raft.elections_history import Election
+    from kquorum.raft.elections_history import Election
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ async def fetch_elections(
     # gRPC takes 0.1 s to import, and a history that is read from folders needs none.
     import grpc
 
-    from cli.clients.grpc_client import Failures, call, reason_of
-    from metadata.grpc.quorum.service import history_of
-    from wire.proto import quorum_pb2 as pb
+    from kquorum.cli.clients.grpc_client import Failures, call, reason_of
+    from kquorum.metadata.grpc.quorum.service import history_of
+    from kquorum.wire.proto import quorum_pb2 as pb
 
     request = pb.GetElectionsRequest(from_epoch=from_epoch)
     failures = Failures("no node tells of its elections")
@@ -154,7 +154,7 @@ async def fetch_elections(
 
 def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "Table":
     """The title names who was asked: what the others noted is not in it."""
-    from cli.output import make_table, utc_text
+    from kquorum.cli.output import make_table, utc_text
 
     rows: list[tuple[object, ...]] = [
         (

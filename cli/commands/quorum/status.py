@@ -4,19 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from cli.clients.addresses import KnownControllers
-from cli.clients.cluster_client import PendingRequest, Unanswered
-from cli.clients.quorum_client import QuorumStatus, ReplicaLag, leader_known_to
-from node.config.addresses import HostPort
-from wire.wording import counted
+from kquorum.cli.clients.addresses import KnownControllers
+from kquorum.cli.clients.cluster_client import PendingRequest, Unanswered
+from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag, leader_known_to
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cli.clients.addresses import KnownControllers
-    from cli.clients.cluster_client import Unanswered
-    from cli.clients.quorum_client import QuorumStatus
-    from cli.failures import CliError
+    from kquorum.cli.clients.addresses import KnownControllers
+    from kquorum.cli.clients.cluster_client import Unanswered
+    from kquorum.cli.clients.quorum_client import QuorumStatus
+    from kquorum.cli.failures import CliError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def _answer(address: HostPort, pending: PendingRequest, known: KnownControllers)
 
 
 def controllers_table(controllers: Iterable[ControllerAnswer]) -> "Table":
-    from cli.output import make_table
+    from kquorum.cli.output import make_table
 
     rows = [
         (
@@ -151,8 +151,8 @@ def no_leader(
     error: "Unanswered", known: "KnownControllers", *, as_json: bool, asks_brokers: bool
 ) -> "CliError":
     """Shows what each controller knows, and answers with the error that says what is needed."""
-    from cli.failures import CliError, ExitStatus
-    from cli.output import print_json, show_table
+    from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.cli.output import print_json, show_table
 
     if error.status is ExitStatus.FAILED:
         return error
@@ -169,7 +169,7 @@ def no_leader(
 
 def quorum_table(found: QuorumStatus, now_ms: int) -> "Table":
     """A row for each replica; the title says who leads."""
-    from cli.output import make_table
+    from kquorum.cli.output import make_table
 
     title = f"leader {found.leader_id}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}"
     replicas = (*found.voters, *found.observers)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cli.clients.cluster_client import ClusterClient, check_error
-from cli.clients.quorum_client import PATIENCE_MS, QuorumStatus, ReplicaLag, describe_quorum
-from cli.failures import CliError
-from metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION, METADATA_VERSION
-from node.config.addresses import HostPort
-from wire.protocol.apis import ApiKey
-from wire.wording import counted
+from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.clients.quorum_client import PATIENCE_MS, QuorumStatus, ReplicaLag, describe_quorum
+from kquorum.cli.failures import CliError
+from kquorum.metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION, METADATA_VERSION
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.wording import counted
 
 _CONTROLLERS = 2
 # How long one has to look on to see who is alive: a follower's Fetch waits at the leader for 0.5 s at most.

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.clients.addresses import DEFAULT_CONFIG, KnownControllers, known_controllers, quorum_addresses
-from cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered, check_error, run_asking
-from cli.clients.quorum_client import NOT_THE_LEADER, QuorumStatus, ReplicaLag
-from cli.clients.security import remember_cluster
-from cli.commands.quorum.status import leaderless_of
-from cli.commands.quorum.voter_checks import (
+from kquorum.cli.clients.addresses import DEFAULT_CONFIG, KnownControllers, known_controllers, quorum_addresses
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered, check_error, run_asking
+from kquorum.cli.clients.quorum_client import NOT_THE_LEADER, QuorumStatus, ReplicaLag
+from kquorum.cli.clients.security import remember_cluster
+from kquorum.cli.commands.quorum.status import leaderless_of
+from kquorum.cli.commands.quorum.voter_checks import (
     LOOK_ON_S,
     Candidate,
     ObservedQuorum,
@@ -24,15 +24,15 @@ from cli.commands.quorum.voter_checks import (
     transfer_checks,
     upgrade_checks,
 )
-from cli.failures import CliError, ExitStatus
-from cli.output import print_json, say, show_table, tell_waiting
-from node.config.addresses import HostPort, parse_host_port
-from node.config.load import load_config
-from node.config.model import ClusterConfig, NodeConfig
-from node.endpoints import advertised_controllers
-from wire.protocol.apis import ApiKey
-from wire.uuids import uuid_from_text
-from wire.wording import counted
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import print_json, say, show_table, tell_waiting
+from kquorum.node.config.addresses import HostPort, parse_host_port
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import ClusterConfig, NodeConfig
+from kquorum.node.endpoints import advertised_controllers
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.uuids import uuid_from_text
+from kquorum.wire.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -340,8 +340,8 @@ def run_remove_voter(target: Target, node_id: int, *, dry_run: bool, wait: bool)
 
 
 def run_transfer(target: Target, node_id: int, *, grpc: str | None, dry_run: bool, wait: bool) -> Outcome:
-    from cli.clients.addresses import grpc_addresses
-    from cli.clients.grpc_client import transfer_leadership
+    from kquorum.cli.clients.addresses import grpc_addresses
+    from kquorum.cli.clients.grpc_client import transfer_leadership
 
     listeners = grpc_addresses(target.config, grpc, needed_by="a transfer of leadership")
 
@@ -493,7 +493,7 @@ def _check_directory_id(text: str | None) -> None:
 
 def checks_table(command: str, checks: "Sequence[PreflightCheck]") -> "Table":
     """A row for each point of a pre-flight, the remedies where they are needed."""
-    from cli.output import make_table
+    from kquorum.cli.output import make_table
 
     rows = [
         ("ok" if check.passed else "NO", check.name, check.detail, "" if check.passed else check.remedy)
@@ -504,7 +504,7 @@ def checks_table(command: str, checks: "Sequence[PreflightCheck]") -> "Table":
 
 def voters_table(before: QuorumStatus, after: QuorumStatus) -> "Table":
     """Who voted before, who votes now."""
-    from cli.output import make_table
+    from kquorum.cli.output import make_table
 
     then = {voter.replica_id: voter for voter in before.voters}
     now = {voter.replica_id: voter for voter in after.voters}

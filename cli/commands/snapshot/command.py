@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import AsJson
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import AsJson
 
 
 class Compression(StrEnum):
@@ -33,7 +33,7 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """Show the snapshots of a metadata log, also those half written or half deleted."""
-    from cli.commands.snapshot.list import list_snapshots
+    from kquorum.cli.commands.snapshot.list import list_snapshots
 
     raise typer.Exit(int(list_snapshots(path, as_json=as_json)))
 
@@ -50,7 +50,7 @@ def verify(
 
     `kquorum log verify` also compares them with the log. Exit status 0: sound; 1: a rule is broken; 3: damaged.
     """
-    from cli.commands.snapshot.verify import verify as run
+    from kquorum.cli.commands.snapshot.verify import verify as run
 
     raise typer.Exit(int(run(path, as_json=as_json, keep=keep)))
 
@@ -63,7 +63,7 @@ def diff(
     limit: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 for all.")] = 50,
 ) -> None:
     """Show what differs between the states that two snapshots hold."""
-    from cli.commands.snapshot.verify import diff as run
+    from kquorum.cli.commands.snapshot.verify import diff as run
 
     raise typer.Exit(int(run(before, after, as_json=as_json, limit=limit)))
 
@@ -99,9 +99,9 @@ def take(
 
     It is written beside, flushed, read back and compared before it gets its name: there is never half a snapshot.
     """
-    from cli.commands.snapshot.take import TakeRequest
-    from cli.commands.snapshot.take import take as run
-    from wire.compression import CompressionCodec
+    from kquorum.cli.commands.snapshot.take import TakeRequest
+    from kquorum.cli.commands.snapshot.take import take as run
+    from kquorum.wire.compression import CompressionCodec
 
     request = TakeRequest(
         path=path,

@@ -5,12 +5,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cli.commands.log.dump_lines import iso_time
-from cli.commands.log.files import FileCopy, MetadataLogFiles, find_logs, misplaced_snapshots
-from cli.failures import ExitStatus
-from cli.output import console, print_json, print_table
-from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, snapshot_id_of
-from snapshots.outline import SnapshotOutline, outline_of
+from kquorum.cli.commands.log.dump_lines import iso_time
+from kquorum.cli.commands.log.files import FileCopy, MetadataLogFiles, find_logs, misplaced_snapshots
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.output import console, print_json, print_table
+from kquorum.snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, snapshot_id_of
+from kquorum.snapshots.outline import SnapshotOutline, outline_of
 
 _ID = re.compile(r"(\d{20})-(\d{10})")
 _OTHER_STATES = ("unfinished", "being deleted")

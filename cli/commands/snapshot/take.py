@@ -7,27 +7,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.commands.log.files import MetadataLogFiles, the_log, within_its_end
-from cli.commands.log.states import Moment, State, load_snapshot, state_at
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, console
-from metadata.image.diff import diff_images
-from metadata.image.image import MetadataImage
-from metadata.log_check.findings import Findings
-from metadata.snapshot import BATCH_BYTES, snapshot_values
-from snapshots.adapters.durable_snapshot import (
+from kquorum.cli.commands.log.files import MetadataLogFiles, the_log, within_its_end
+from kquorum.cli.commands.log.states import Moment, State, load_snapshot, state_at
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, console
+from kquorum.metadata.image.diff import diff_images
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.log_check.findings import Findings
+from kquorum.metadata.snapshot import BATCH_BYTES, snapshot_values
+from kquorum.snapshots.adapters.durable_snapshot import (
     SnapshotExists,
     WrittenOtherwise,
     WrittenSnapshot,
     write_snapshot,
 )
-from snapshots.naming import CHECKPOINT_SUFFIX, SnapshotId
-from snapshots.writer import SnapshotWriter
-from storage.errors import StorageFailed, is_no_space
-from storage.folder_lock import FolderLock
-from storage.meta_properties import FILE_NAME as META_PROPERTIES
-from wire.compression import CompressionCodec
-from wire.wording import counted
+from kquorum.snapshots.naming import CHECKPOINT_SUFFIX, SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.storage.errors import StorageFailed, is_no_space
+from kquorum.storage.folder_lock import FolderLock
+from kquorum.storage.meta_properties import FILE_NAME as META_PROPERTIES
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.wording import counted
 
 
 def write_verified(

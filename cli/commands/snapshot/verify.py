@@ -3,19 +3,19 @@
 from collections import Counter
 from pathlib import Path
 
-from cli.commands.log.diff import show_difference
-from cli.commands.log.files import FileCopy, find_logs, misplaced_snapshots, refuse_what_is_no_log
-from cli.commands.log.states import State, load_if_readable, load_snapshot, state_of_snapshot
-from cli.commands.log.verify import VERDICTS, findings_json, show_findings, status_of_findings
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, print_json, say
-from metadata.log_check.findings import Check, Findings
-from metadata.log_check.snapshot_comparison import LoadedSnapshot
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from snapshots.reader import SnapshotReader
-from spark_replay.sources import is_log_name
-from wire.errors import DecodeError
-from wire.log_scan import ScannedBatch, scan_batches
+from kquorum.cli.commands.log.diff import show_difference
+from kquorum.cli.commands.log.files import FileCopy, find_logs, misplaced_snapshots, refuse_what_is_no_log
+from kquorum.cli.commands.log.states import State, load_if_readable, load_snapshot, state_of_snapshot
+from kquorum.cli.commands.log.verify import VERDICTS, findings_json, show_findings, status_of_findings
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, print_json, say
+from kquorum.metadata.log_check.findings import Check, Findings
+from kquorum.metadata.log_check.snapshot_comparison import LoadedSnapshot
+from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.spark_replay.sources import is_log_name
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
 
 _COUNTED = VERDICTS | {ExitStatus.FAILED: "against the rules"}
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import AsJson, BootstrapServer, GrpcListeners, MaybeConfigPath, Reason, TimeoutMs
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import AsJson, BootstrapServer, GrpcListeners, MaybeConfigPath, Reason, TimeoutMs
 
 if TYPE_CHECKING:
-    from cli.clients.cluster_client import ClusterClient
-    from cli.commands.topics.topic_client import TopicView
+    from kquorum.cli.clients.cluster_client import ClusterClient
+    from kquorum.cli.commands.topics.topic_client import TopicView
 
 Consistency = Annotated[
     str | None,
@@ -52,10 +52,10 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a topic; returns when it is committed by the quorum, or with --wait-all when all brokers have it."""
-    from cli.clients.cluster_client import ask_brokers
-    from cli.commands.topics.topic_client import NewTopic, create_topic
-    from cli.commands.topics.wait_all import WaitForAll
-    from cli.output import print_json, say
+    from kquorum.cli.clients.cluster_client import ask_brokers
+    from kquorum.cli.commands.topics.topic_client import NewTopic, create_topic
+    from kquorum.cli.commands.topics.wait_all import WaitForAll
+    from kquorum.cli.output import print_json, say
 
     waiting = WaitForAll(config, grpc, timeout_ms) if wait_all else None
 
@@ -95,8 +95,8 @@ def list_topics(
     that was committed when asked, from the leader), committed (all that the node knows to be), local (its own log, also
     what may yet be lost).
     """
-    from cli.output import print_json, print_table
-    from wire.wording import counted
+    from kquorum.cli.output import print_json, print_table
+    from kquorum.wire.wording import counted
 
     found = _read(None, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:
@@ -118,7 +118,7 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show each partition's leader, epoch, replicas and in-sync replicas; --consistency as for `list`."""
-    from cli.output import print_json
+    from kquorum.cli.output import print_json
 
     found = _read(names, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:
@@ -129,7 +129,7 @@ def describe(
 
 
 def _show(topic: "TopicView") -> None:
-    from cli.output import print_table
+    from kquorum.cli.output import print_table
 
     rows = [
         (
@@ -155,10 +155,10 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete topics, in the order given; stops at the first that is refused."""
-    from cli.clients.cluster_client import ask_brokers
-    from cli.commands.topics.topic_client import delete_topic
-    from cli.failures import CliError
-    from cli.output import print_json, say
+    from kquorum.cli.clients.cluster_client import ask_brokers
+    from kquorum.cli.commands.topics.topic_client import delete_topic
+    from kquorum.cli.failures import CliError
+    from kquorum.cli.output import print_json, say
 
     deleted: list[str] = []
 
@@ -201,17 +201,17 @@ def _read(
     timeout_ms: int,
 ) -> "tuple[TopicView, ...]":
     """From a broker; or, where a promise or a gRPC listener was asked for, from a node's image."""
-    from cli.clients.cluster_client import ask_brokers
+    from kquorum.cli.clients.cluster_client import ask_brokers
 
     if consistency is None and grpc is None:
-        from cli.commands.topics.topic_client import describe_topics
+        from kquorum.cli.commands.topics.topic_client import describe_topics
 
         return ask_brokers(
             config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names)
         )
-    from cli.clients.addresses import grpc_addresses
-    from cli.clients.cluster_client import run_asking
-    from cli.commands.topics.image_reads import CONSISTENCIES, read_topics
+    from kquorum.cli.clients.addresses import grpc_addresses
+    from kquorum.cli.clients.cluster_client import run_asking
+    from kquorum.cli.commands.topics.image_reads import CONSISTENCIES, read_topics
 
     promise = consistency or "committed"
     if promise not in CONSISTENCIES:

@@ -6,13 +6,13 @@ from typing import Any
 
 import grpc
 
-from cli.clients.grpc_client import CHANNEL_OPTIONS, Failures, open_channel
-from cli.commands.topics.topic_client import PartitionView, TopicView
-from cli.failures import CliError
-from cli.output import complain
-from node.config.addresses import HostPort
-from wire.proto import inspect_pb2 as pb
-from wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.cli.clients.grpc_client import CHANNEL_OPTIONS, Failures, open_channel
+from kquorum.cli.commands.topics.topic_client import PartitionView, TopicView
+from kquorum.cli.failures import CliError
+from kquorum.cli.output import complain
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 
 CONSISTENCIES = ("linearizable", "committed", "local")
 PAUSE_S = 0.1

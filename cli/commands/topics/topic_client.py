@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cli.clients.cluster_client import ClusterClient, check_error
-from cli.failures import CliError, ExitStatus
-from wire.protocol.apis import ApiKey
-from wire.uuids import ZERO_UUID, uuid_to_text
+from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 
 _UNKNOWN_TOPIC = 3
 _ALREADY_EXISTS = 36

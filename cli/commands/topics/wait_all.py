@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.clients.addresses import grpc_addresses
-from cli.commands.brokers.rows import BrokerRow
-from cli.failures import CliError, ExitStatus
-from wire.wording import counted
+from kquorum.cli.clients.addresses import grpc_addresses
+from kquorum.cli.commands.brokers.rows import BrokerRow
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.wire.wording import counted
 
 if TYPE_CHECKING:
-    from wire.proto.quorum_pb2 import WaitAppliedResponse
+    from kquorum.wire.proto.quorum_pb2 import WaitAppliedResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,8 @@ class WaitForAll:
     def run(self, done: str) -> Everywhere:
         """For all that is committed by now. Raises CliError, which begins with what was done, where a broker lacks it
         when the time is up, and where no controller tells."""
-        from cli.clients.cluster_client import run_asking
-        from cli.commands.brokers.members_grpc import wait_applied
+        from kquorum.cli.clients.cluster_client import run_asking
+        from kquorum.cli.commands.brokers.members_grpc import wait_applied
 
         left_ms = max(round((self._deadline - time.monotonic()) * 1000), 1)
         try:
@@ -58,7 +58,7 @@ class WaitForAll:
         return Everywhere(offset=waited.offset, fenced=tuple(each.broker_id for each in waited.fenced))
 
     def _missing(self, waited: "WaitAppliedResponse") -> str:
-        from cli.commands.brokers.members_grpc import row_of
+        from kquorum.cli.commands.brokers.members_grpc import row_of
 
         lagging = lagging_words((row_of(each) for each in waited.lagging), waited.offset)
         return f"within {self._timeout_ms} ms offset {waited.offset} was not applied everywhere: {lagging}"

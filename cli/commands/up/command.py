@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import ConfigPath
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import ConfigPath
 
 MATERIALISED = "quorum.toml"
 FREE_PORTS_FOLDER = Path("kquorum-data/free-ports")
@@ -35,13 +35,13 @@ def up(
     brokers start once a majority of the controllers is ready. What a node that starts waits for is shown. A node that
     ends is shown with its last lines; the others go on. Exit status 1 when one had ended before it was asked to.
     """
-    from cli.clients.security import remember_cluster
-    from cli.commands.up.run import check_addresses, format_missing, run_cluster
-    from cli.output import complain
-    from node.config.load import load_config
-    from node.config.materialise import with_free_ports
-    from node.security import check_security
-    from storage.folder_permissions import keep_files_private
+    from kquorum.cli.clients.security import remember_cluster
+    from kquorum.cli.commands.up.run import check_addresses, format_missing, run_cluster
+    from kquorum.cli.output import complain
+    from kquorum.node.config.load import load_config
+    from kquorum.node.config.materialise import with_free_ports
+    from kquorum.node.security import check_security
+    from kquorum.storage.folder_permissions import keep_files_private
 
     keep_files_private()
     if free_ports and data_dir is None:

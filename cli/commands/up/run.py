@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cli.clients.cluster_client import ClusterClient, run_asking
-from cli.clients.quorum_client import QuorumStatus, describe_quorum
-from cli.commands.features.metadata_versions import DEFAULT
-from cli.commands.format.beginning import Beginning, begin_with_all
-from cli.commands.format.formatting import (
+from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.clients.quorum_client import QuorumStatus, describe_quorum
+from kquorum.cli.commands.features.metadata_versions import DEFAULT
+from kquorum.cli.commands.format.beginning import Beginning, begin_with_all
+from kquorum.cli.commands.format.formatting import (
     FormattedFolder,
     choose_cluster_id,
     data_folders,
@@ -20,15 +20,15 @@ from cli.commands.format.formatting import (
     is_formatted,
     new_uuid,
 )
-from cli.commands.up.view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
-from cli.failures import CliError, ExitStatus
-from cli.output import complain, console
-from cli.processes import NodeGroup, NodeProcess, wait_until
-from node.config.addresses import HostPort, format_address, reachable
-from node.config.model import ClusterConfig, NodeConfig
-from node.free_addresses import refused_addresses
-from storage.errors import NotFormatted
-from storage.meta_properties import read_meta_properties
+from kquorum.cli.commands.up.view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.output import complain, console
+from kquorum.cli.processes import NodeGroup, NodeProcess, wait_until
+from kquorum.node.config.addresses import HostPort, format_address, reachable
+from kquorum.node.config.model import ClusterConfig, NodeConfig
+from kquorum.node.free_addresses import refused_addresses
+from kquorum.storage.errors import NotFormatted
+from kquorum.storage.meta_properties import read_meta_properties
 
 OUTPUT_FILE = "kquorum-output.txt"  # what a node prints, beside its kquorum.log
 LOOK_INTERVAL_S = 0.5

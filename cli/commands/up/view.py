@@ -11,13 +11,13 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from cli.output import make_table
-from node.config.model import ClusterConfig, NodeConfig
+from kquorum.cli.output import make_table
+from kquorum.node.config.model import ClusterConfig, NodeConfig
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from cli.clients.quorum_client import QuorumStatus, ReplicaLag
+    from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag
 
 
 class NodeState(Enum):

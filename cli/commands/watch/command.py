@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.command_tree import Command, Panel
-from cli.options import MaybeConfigPath
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import MaybeConfigPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cli.commands.watch.stream import ChangeStream
-    from wire.proto import inspect_pb2 as pb
+    from kquorum.cli.commands.watch.stream import ChangeStream
+    from kquorum.wire.proto import inspect_pb2 as pb
 
 
 def watch(
@@ -42,9 +42,9 @@ def watch(
     """
     import asyncio
 
-    from cli.clients.addresses import grpc_addresses
-    from cli.commands.watch.stream import ChangeStream
-    from cli.output import complain
+    from kquorum.cli.clients.addresses import grpc_addresses
+    from kquorum.cli.commands.watch.stream import ChangeStream
+    from kquorum.cli.output import complain
 
     stream = ChangeStream(
         grpc_addresses(config, grpc, node_id=node, needed_by="watching"),
@@ -72,8 +72,8 @@ async def _print(stream: "ChangeStream", show: "Callable[[pb.Change], None]", li
 def _printer(as_json: bool) -> "Callable[[pb.Change], None]":
     import sys
 
-    from cli.commands.watch.lines import json_line, text_line
-    from cli.output import console
+    from kquorum.cli.commands.watch.lines import json_line, text_line
+    from kquorum.cli.output import console
 
     out = console()
 
@@ -91,7 +91,7 @@ def _kinds(names: list[str]) -> tuple[str, ...]:
     """The protocol's names. Raises BadParameter, naming the nearest kind there is."""
     import difflib
 
-    from wire.proto import inspect_pb2 as pb
+    from kquorum.wire.proto import inspect_pb2 as pb
 
     known = [name.lower() for name, number in pb.ChangeKind.items() if number > pb.INITIAL_STATE]
     for name in names:

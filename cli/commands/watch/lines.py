@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from cli.output import json_text, utc_text
-from wire.proto import inspect_pb2 as pb
+from kquorum.cli.output import json_text, utc_text
+from kquorum.wire.proto import inspect_pb2 as pb
 
 _STYLES = {
     pb.BROKER_REGISTERED: "cyan",

@@ -8,11 +8,11 @@ from typing import Any
 
 import grpc
 
-from cli.clients.grpc_client import REFUSALS, open_channel, reason_of
-from cli.failures import CliError, ExitStatus
-from node.config.addresses import HostPort
-from wire.proto import inspect_pb2 as pb
-from wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.cli.clients.grpc_client import REFUSALS, open_channel, reason_of
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.node.config.addresses import HostPort
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 
 # A node sends its first bytes at once, even when nothing changes.
 ANSWER_SECONDS = 2.0

@@ -8,23 +8,23 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.brokers.state_records import (
+from kquorum.metadata.controller.brokers.state_records import (
     controlled_shutdown_records,
     cordoned_directories_records,
     fence_record,
     online_directories_records,
     unfence_record,
 )
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
-from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
-from metadata.controller.requests import ControllerRequest
-from metadata.controller.results import ControllerResult
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.metadata_version import DIRECTORIES
-from wire.schema import MetadataRecord
-from wire.uuids import ZERO_UUID
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from kquorum.metadata.controller.partitions.broker_movement import Movement
+from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.metadata_version import DIRECTORIES
+from kquorum.wire.schema import MetadataRecord
+from kquorum.wire.uuids import ZERO_UUID
 
 
 class BrokerState(Enum):

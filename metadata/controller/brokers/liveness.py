@@ -7,7 +7,7 @@ session.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.cluster import BrokerRegistration
 
 UNKNOWN_OFFSET = -1
 

@@ -2,10 +2,10 @@
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.controller.results import ControllerResult
-from wire.metadata_records.features import ProducerIdsRecord
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.wire.metadata_records.features import ProducerIdsRecord
 
 BLOCK_SIZE = 1000
 _MAX_PRODUCER_ID = 2**63 - 1

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.brokers.state_records import fence_record
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.batched_update import BrokerRemoval, Departure
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.controller.results import ControllerResult
-from metadata.image.cluster import (
+from kquorum.metadata.controller.brokers.state_records import fence_record
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.batched_update import BrokerRemoval, Departure
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.cluster import (
     BrokerRegistration,
     ControllerRegistration,
     Endpoint,
@@ -20,8 +20,8 @@ from metadata.image.cluster import (
     endpoints_from,
     features_from,
 )
-from metadata.image.directories import is_reserved
-from metadata.image.metadata_version import (
+from kquorum.metadata.image.directories import is_reserved
+from kquorum.metadata.image.metadata_version import (
     CONTROLLER_REGISTRATION,
     CORDONED_DIRECTORIES,
     DIRECTORIES,
@@ -29,9 +29,9 @@ from metadata.image.metadata_version import (
     METADATA_VERSION,
     MINIMUM_METADATA_VERSION,
 )
-from metadata.image.records import broker_record, controller_record
-from wire.metadata_records.cluster import UnregisterBrokerRecord
-from wire.uuids import ZERO_UUID, uuid_to_text
+from kquorum.metadata.image.records import broker_record, controller_record
+from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
+from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 
 # Since when a broker can tell which epoch it had when it was shut down in order.
 _FIRST_WITH_PREVIOUS_EPOCH = 3

@@ -7,20 +7,20 @@ it leads.
 from collections.abc import Collection, Iterable
 from uuid import UUID
 
-from metadata.controller.context import DecisionContext
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.metadata_version import (
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.metadata_version import (
     BROKER_REGISTRATION_CHANGE_RECORD,
     CORDONED_DIRECTORIES,
     IN_CONTROLLED_SHUTDOWN_STATE,
 )
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnfenceBrokerRecord,
 )
-from wire.schema import MetadataRecord
-from wire.uuids import ZERO_UUID
+from kquorum.wire.schema import MetadataRecord
+from kquorum.wire.uuids import ZERO_UUID
 
 FENCE = 1
 UNFENCE = -1

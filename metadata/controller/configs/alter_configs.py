@@ -9,22 +9,22 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.definition import ConfigType
-from metadata.configs.resolution import NodeConfigs
-from metadata.configs.rules import (
+from kquorum.metadata.configs.definition import ConfigType
+from kquorum.metadata.configs.resolution import NodeConfigs
+from kquorum.metadata.configs.rules import (
     check_broker_configs,
     check_client_metrics_configs,
     check_group_configs,
     check_topic_configs,
 )
-from metadata.configs.table import definition_of
-from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.elr import clear_elr_records
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.topics.names import check_topic_name
-from metadata.image.configs import (
+from kquorum.metadata.configs.table import definition_of
+from kquorum.metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.elr import clear_elr_records
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.topics.names import check_topic_name
+from kquorum.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
@@ -33,9 +33,9 @@ from metadata.image.configs import (
     TOPIC,
     ConfigResource,
 )
-from metadata.image.metadata_version import CORDONED_DIRECTORIES
-from wire.metadata_records.configs import ConfigRecord
-from wire.schema import MetadataRecord
+from kquorum.metadata.image.metadata_version import CORDONED_DIRECTORIES
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.schema import MetadataRecord
 
 # A string in a record has a length of two bytes.
 MAX_VALUE_BYTES = 32_767

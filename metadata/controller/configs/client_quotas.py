@@ -7,12 +7,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.image.quotas import QuotaEntity
-from wire.metadata_records.configs import ClientQuotaRecord, EntityData
-from wire.schema import MetadataRecord
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.quotas import QuotaEntity
+from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
+from kquorum.wire.schema import MetadataRecord
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 ENTITY_TYPES = (USER, CLIENT_ID, IP)

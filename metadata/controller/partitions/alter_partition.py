@@ -15,26 +15,26 @@ import numpy as np
 from kio.schema.errors import ErrorCode
 from numpy.typing import NDArray
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.change_batch import PartitionChangeBatch
-from metadata.controller.partitions.partition_change import Election, change_of
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
-from metadata.image.metadata_version import partition_record_version
-from metadata.image.partition_changes import LONGEST_ISR, PartitionChanges, Rows, StackedTables, change_values
-from metadata.image.partition_state import (
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch
+from kquorum.metadata.controller.partitions.partition_change import Election, change_of
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from kquorum.metadata.image.metadata_version import partition_record_version
+from kquorum.metadata.image.partition_changes import LONGEST_ISR, PartitionChanges, Rows, StackedTables, change_values
+from kquorum.metadata.image.partition_state import (
     NO_LEADER_CHANGE,
     RECOVERED,
     RECOVERING,
     PartitionState,
     partition_after_change,
 )
-from metadata.image.partitions import PADDING, Column, lists_differ
-from metadata.image.topics import TopicImage
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.uuids import ZERO_UUID
+from kquorum.metadata.image.partitions import PADDING, Column, lists_differ
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.uuids import ZERO_UUID
 
 # Fewer partitions are quicker decided one by one.
 WORTH_COLUMNS: Final = 16

@@ -5,16 +5,16 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.partition_change import Election, acceptable_leaders, change_of
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.image.directories import MIGRATING, is_online
-from metadata.image.metadata_version import DIRECTORIES
-from metadata.image.partition_state import PartitionState, partition_after_change
-from metadata.image.topics import TopicImage
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.uuids import ZERO_UUID
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.partition_change import Election, acceptable_leaders, change_of
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.directories import MIGRATING, is_online
+from kquorum.metadata.image.metadata_version import DIRECTORIES
+from kquorum.metadata.image.partition_state import PartitionState, partition_after_change
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.uuids import ZERO_UUID
 
 
 class _Assignments:

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from uuid import UUID
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.change_batch import Limits, Part, PartitionChangeBatch, run_of, whole_run
-from metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.broker_movement import Movement
+from kquorum.metadata.controller.partitions.change_batch import Limits, Part, PartitionChangeBatch, run_of, whole_run
+from kquorum.metadata.image.cluster import BrokerRegistration
 
 PARTITIONS_PER_SLICE = 4096
 ONE_BY_ONE_PER_SLICE = 400

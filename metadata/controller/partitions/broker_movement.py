@@ -14,11 +14,11 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.controller.context import DecisionContext
-from metadata.image.configs import TOPIC, ConfigResource
-from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
-from metadata.image.metadata_version import NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK
-from metadata.image.partition_changes import (
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.image.configs import TOPIC, ConfigResource
+from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from kquorum.metadata.image.metadata_version import NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK
+from kquorum.metadata.image.partition_changes import (
     LONGEST_ISR,
     NO_ISR_CHANGE,
     PartitionChanges,
@@ -26,9 +26,9 @@ from metadata.image.partition_changes import (
     StackedTables,
     compacted,
 )
-from metadata.image.partition_state import NO_LEADER, NO_LEADER_CHANGE
-from metadata.image.partitions import PADDING, Column
-from metadata.image.topics import TopicImage, TopicsImage
+from kquorum.metadata.image.partition_state import NO_LEADER, NO_LEADER_CHANGE
+from kquorum.metadata.image.partitions import PADDING, Column
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
 
 Mask = NDArray[np.bool_]
 

@@ -7,25 +7,25 @@ from uuid import UUID
 
 import numpy as np
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.broker_movement import (
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.broker_movement import (
     BulkDecision,
     Movement,
     affected_partitions,
     affected_rows,
     decide,
 )
-from metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
-from metadata.controller.timeline import RecordRun
-from metadata.image.delta import MetadataDelta
-from metadata.image.metadata_version import partition_record_version
-from metadata.image.partition_changes import PartitionChanges, StackedTables, change_values
-from metadata.image.partition_records import IDENTITY
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import PartitionTable
-from metadata.image.topics import TopicImage
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.record_frame import encode_record
+from kquorum.metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
+from kquorum.metadata.controller.timeline import RecordRun
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.metadata_version import partition_record_version
+from kquorum.metadata.image.partition_changes import PartitionChanges, StackedTables, change_values
+from kquorum.metadata.image.partition_records import IDENTITY
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import PartitionTable
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.record_frame import encode_record
 
 Part = tuple[TopicImage, PartitionTable]
 

@@ -20,17 +20,17 @@ import numpy as np
 from kio.schema.errors import ErrorCode
 from numpy.typing import NDArray
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.partition_change import Election, change_of
-from metadata.controller.periodic import Outcome, PeriodicTask
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.image.cluster import ClusterImage
-from metadata.image.partition_state import NO_LEADER, PartitionState
-from metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
-from metadata.image.topics import TopicImage
-from wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.partition_change import Election, change_of
+from kquorum.metadata.controller.periodic import Outcome, PeriodicTask
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.cluster import ClusterImage
+from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
+from kquorum.metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 # A topic, and the ids of partitions in it.
 Found = Iterator[tuple[TopicImage, Column]]

@@ -6,11 +6,11 @@ nodes must see the same value, and a list that was kept under another one is wor
 
 from collections.abc import Iterable, Iterator
 
-from metadata.controller.context import MIN_IN_SYNC_REPLICAS, DecisionContext
-from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import ClearElrRecord, PartitionChangeRecord
-from wire.schema import MetadataRecord
+from kquorum.metadata.controller.context import MIN_IN_SYNC_REPLICAS, DecisionContext
+from kquorum.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.topics import ClearElrRecord, PartitionChangeRecord
+from kquorum.wire.schema import MetadataRecord
 
 
 def clear_elr_records(context: DecisionContext, records: Iterable[MetadataRecord]) -> list[ClearElrRecord]:

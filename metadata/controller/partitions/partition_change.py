@@ -14,23 +14,23 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from metadata.controller.context import DecisionContext
-from metadata.image.directories import is_online
-from metadata.image.metadata_version import (
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.image.directories import is_online
+from kquorum.metadata.image.metadata_version import (
     DIRECTORIES,
     LEADER_RECOVERY,
     NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK,
 )
-from metadata.image.partition_state import (
+from kquorum.metadata.image.partition_state import (
     NO_LEADER,
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,
     RECOVERING,
     PartitionState,
 )
-from metadata.image.partitions import Column
-from metadata.image.topics import TopicImage
-from wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.metadata.image.partitions import Column
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 
 class Election(Enum):

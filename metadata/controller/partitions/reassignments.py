@@ -10,15 +10,15 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.partition_change import Election, change_of
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.topics.new_partitions import check_replicas
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.topics import TopicImage
-from wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.partition_change import Election, change_of
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.topics.new_partitions import check_replicas
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 _PLACES_IN_REASON = 10
 

@@ -1,22 +1,22 @@
 """What a controller writes first when it becomes active (KIP-868)."""
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions.elr import cluster_minimum
-from metadata.image.metadata_version import (
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.partitions.elr import cluster_minimum
+from kquorum.metadata.image.metadata_version import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     METADATA_VERSION,
     MINIMUM_METADATA_VERSION,
     TRANSACTIONS,
 )
-from metadata.loader import MetadataLoader
-from snapshots.bootstrap import metadata_version_of
-from wire.metadata_records.features import (
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.snapshots.bootstrap import metadata_version_of
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from wire.schema import MetadataRecord
+from kquorum.wire.schema import MetadataRecord
 
 BOOTSTRAP_TRANSACTION_NAME = "Bootstrap records"
 FAILOVER_REASON = "Controller failover"

@@ -2,8 +2,8 @@
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.image.image import MetadataImage
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.image.image import MetadataImage
 
 BROKER_ENDPOINT = 1
 CONTROLLER_ENDPOINT = 2

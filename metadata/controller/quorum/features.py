@@ -11,24 +11,24 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.elr import elr_safety_records
-from metadata.controller.quorum.activation import LogUnsupported
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.features import NOT_SUPPORTED, SUPPORTED_FEATURES, reason_not_supported, unmet_dependency
-from metadata.image.cluster import SupportedFeature
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.image.metadata_version import (
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions.elr import elr_safety_records
+from kquorum.metadata.controller.quorum.activation import LogUnsupported
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.features import NOT_SUPPORTED, SUPPORTED_FEATURES, reason_not_supported, unmet_dependency
+from kquorum.metadata.image.cluster import SupportedFeature
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import (
     CONTROLLER_REGISTRATION,
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     loses_metadata,
 )
-from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from kquorum.wire.schema import MetadataRecord
 
 Range = tuple[int, int]
 

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.image.security import AccessControlEntry, Binding
-from wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.security import AccessControlEntry, Binding
+from kquorum.wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 # In every enumeration 1 stands for "any", and what is not listed is unknown.
 ANY = 1

@@ -10,17 +10,17 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from metadata.controller.periodic import Outcome, PeriodicTask
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.delegation_tokens import is_expired, split_principal, token_hmac
-from metadata.image.metadata_version import DELEGATION_TOKENS
-from metadata.image.records import delegation_token_record
-from metadata.image.security import DelegationToken
-from wire.metadata_records.security import RemoveDelegationTokenRecord
-from wire.uuids import uuid_to_text
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.periodic import Outcome, PeriodicTask
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.delegation_tokens import is_expired, split_principal, token_hmac
+from kquorum.metadata.image.metadata_version import DELEGATION_TOKENS
+from kquorum.metadata.image.records import delegation_token_record
+from kquorum.metadata.image.security import DelegationToken
+from kquorum.wire.metadata_records.security import RemoveDelegationTokenRecord
+from kquorum.wire.uuids import uuid_to_text
 
 USER_TYPE = "User"
 # The end of the year 9999: what a response can say at the latest.

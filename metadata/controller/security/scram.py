@@ -10,14 +10,14 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.image.metadata_version import SCRAM
-from metadata.image.security import ScramUser
-from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
-from wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
-from wire.schema import MetadataRecord
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.metadata_version import SCRAM
+from kquorum.metadata.image.security import ScramUser
+from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from kquorum.wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
+from kquorum.wire.schema import MetadataRecord
 
 # ScramMechanism: the codes of the protocol, and Python's names of the hashes.
 HASHES = {1: "sha256", 2: "sha512"}

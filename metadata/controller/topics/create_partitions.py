@@ -6,14 +6,14 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.timeline import Entry
-from metadata.controller.topics.new_partitions import Placed, assigned_replicas, new_partitions, placer_of
-from metadata.controller.topics.placement import StripedPlacer
-from metadata.image.partitions import PADDING
-from metadata.image.topics import TopicImage
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.timeline import Entry
+from kquorum.metadata.controller.topics.new_partitions import Placed, assigned_replicas, new_partitions, placer_of
+from kquorum.metadata.controller.topics.placement import StripedPlacer
+from kquorum.metadata.image.partitions import PADDING
+from kquorum.metadata.image.topics import TopicImage
 
 _NAMES_IN_REASON = 10
 

@@ -8,28 +8,28 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.resolution import SOURCE_TOPIC
-from metadata.controller.context import DecisionContext
-from metadata.controller.refusals import topic_refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.timeline import Entry
-from metadata.controller.topics.names import check_no_collision, check_topic_name
-from metadata.controller.topics.new_partitions import (
+from kquorum.metadata.configs.resolution import SOURCE_TOPIC
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.refusals import topic_refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller.timeline import Entry
+from kquorum.metadata.controller.topics.names import check_no_collision, check_topic_name
+from kquorum.metadata.controller.topics.new_partitions import (
     Placed,
     automatic_partitions,
     manual_partitions,
     new_partitions,
     placer_of,
 )
-from metadata.controller.topics.placement import StripedPlacer
-from metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
-from metadata.image.configs import TOPIC
-from metadata.image.partitions import EMPTY_PARTITIONS
-from metadata.image.topics import TopicImage, TopicsImage
-from metadata.topic_names import METADATA_TOPIC_NAME
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import TopicRecord
+from kquorum.metadata.controller.topics.placement import StripedPlacer
+from kquorum.metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
+from kquorum.metadata.image.configs import TOPIC
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.metadata.topic_names import METADATA_TOPIC_NAME
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.topics import TopicRecord
 
 # From which version on the configs in effect are answered.
 _TELLS_CONFIGS = 5

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.image.topics import TopicImage
-from wire.metadata_records.topics import RemoveTopicRecord
-from wire.uuids import ZERO_UUID, uuid_to_text
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.topics import RemoveTopicRecord
+from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 
 # What a request may name a topic by: (name, id), either of them None.
 Named = tuple[str | None, UUID | None]

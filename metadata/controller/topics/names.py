@@ -2,9 +2,9 @@
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ApiError
-from metadata.image.topics import TopicsImage, collision_key, has_collision_characters
-from metadata.topic_names import why_illegal
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.image.topics import TopicsImage, collision_key, has_collision_characters
+from kquorum.metadata.topic_names import why_illegal
 
 
 def check_topic_name(name: str) -> None:

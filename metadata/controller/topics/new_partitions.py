@@ -9,17 +9,17 @@ from uuid import UUID
 import numpy as np
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError
-from metadata.controller.timeline import Entry, RecordRun
-from metadata.controller.topics.placement import StripedPlacer
-from metadata.image.delta import MetadataDelta
-from metadata.image.loading import WORTH_COLUMNS
-from metadata.image.partition_changes import compacted
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import Column, PartitionTable, table_of_new
-from metadata.image.records import partition_record, values_of_partitions
-from metadata.image.topics import TopicImage
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller.timeline import Entry, RecordRun
+from kquorum.metadata.controller.topics.placement import StripedPlacer
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.loading import WORTH_COLUMNS
+from kquorum.metadata.image.partition_changes import compacted
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import Column, PartitionTable, table_of_new
+from kquorum.metadata.image.records import partition_record, values_of_partitions
+from kquorum.metadata.image.topics import TopicImage
 
 USE_DEFAULT = -1
 

@@ -18,9 +18,9 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ApiError
-from metadata.image.cluster import BrokerRegistration
-from raft.ports import RandomSource
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.raft.ports import RandomSource
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.resolution import SOURCE_TOPIC, NodeConfigs
-from metadata.configs.rules import check_topic_configs
-from metadata.configs.table import TOPIC_CONFIGS
-from metadata.configs.validators import InvalidConfigError
-from metadata.controller.requests import ApiError, Values
-from metadata.image.configs import TOPIC, ConfigResource
-from metadata.image.image import MetadataImage
+from kquorum.metadata.configs.resolution import SOURCE_TOPIC, NodeConfigs
+from kquorum.metadata.configs.rules import check_topic_configs
+from kquorum.metadata.configs.table import TOPIC_CONFIGS
+from kquorum.metadata.configs.validators import InvalidConfigError
+from kquorum.metadata.controller.requests import ApiError, Values
+from kquorum.metadata.image.configs import TOPIC, ConfigResource
+from kquorum.metadata.image.image import MetadataImage
 
 
 def check_new_topic_configs(

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.features import registration_features
-from metadata.grpc.access import BadMessage, words_for
-from wire.proto import broker_pb2 as pb
-from wire.proto.inspect_pb2 import Endpoint
-from wire.uuids import uuid_from_text, uuid_to_text
+from kquorum.metadata.features import registration_features
+from kquorum.metadata.grpc.access import BadMessage, words_for
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.inspect_pb2 import Endpoint
+from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 
 Values = Mapping[str, object]
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import grpc
 
-from metadata.adapters.controller_channel import ControllerUnavailable
-from metadata.grpc.access import BadMessage, MemberGate, Refused, check, refuse
-from metadata.grpc.access import Context as GateContext
-from metadata.grpc.broker.requests import (
+from kquorum.metadata.adapters.controller_channel import ControllerUnavailable
+from kquorum.metadata.grpc.access import BadMessage, MemberGate, Refused, check, refuse
+from kquorum.metadata.grpc.access import Context as GateContext
+from kquorum.metadata.grpc.broker.requests import (
     Membership,
     Values,
     alter_partition_message,
@@ -24,15 +24,15 @@ from metadata.grpc.broker.requests import (
     registration_values,
     unregistration_values,
 )
-from metadata.grpc.broker.watch import watch
-from metadata.grpc.feed import ChangeFeed
-from metadata.grpc.sending import Context as StreamContext
-from metadata.grpc.sending import send_all
-from metadata.grpc.source import CommittedLog
-from network.errors import NoCommonVersion
-from wire.proto import broker_pb2 as pb
-from wire.proto.broker_pb2_grpc import BrokerServicer
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.grpc.broker.watch import watch
+from kquorum.metadata.grpc.feed import ChangeFeed
+from kquorum.metadata.grpc.sending import Context as StreamContext
+from kquorum.metadata.grpc.sending import send_all
+from kquorum.metadata.grpc.source import CommittedLog
+from kquorum.network.errors import NoCommonVersion
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.broker_pb2_grpc import BrokerServicer
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class ToController(Protocol):

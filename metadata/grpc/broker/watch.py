@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
-from metadata.changes import (
+from kquorum.metadata.changes import (
     QUORUM_KINDS,
     Change,
     ChangeKind,
@@ -19,16 +19,16 @@ from metadata.changes import (
     PartitionTransition,
     TopicIdentity,
 )
-from metadata.grpc.feed import ChangeFeed, Watcher, catch_up, check_in_range, tracker_before
-from metadata.grpc.inspect.messages import PARTITIONS_PER_CHUNK, broker_message, partition_message
-from metadata.grpc.source import CommittedLog
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.topics import TopicImage
-from wire.proto import broker_pb2 as pb
-from wire.proto.inspect_pb2 import Partition
-from wire.uuids import uuid_to_text
+from kquorum.metadata.grpc.feed import ChangeFeed, Watcher, catch_up, check_in_range, tracker_before
+from kquorum.metadata.grpc.inspect.messages import PARTITIONS_PER_CHUNK, broker_message, partition_message
+from kquorum.metadata.grpc.source import CommittedLog
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.inspect_pb2 import Partition
+from kquorum.wire.uuids import uuid_to_text
 
 # To look through so many takes a few milliseconds.
 PARTITIONS_PER_TURN: Final = 10_000

@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from metadata.grpc.feed import check_in_range
-from metadata.grpc.source import CommittedLog, NoSuchSnapshot
-from wire.log_batch import LogBatch
-from wire.proto import inspect_pb2 as pb
+from kquorum.metadata.grpc.feed import check_in_range
+from kquorum.metadata.grpc.source import CommittedLog, NoSuchSnapshot
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.proto import inspect_pb2 as pb
 
 CHUNK_BYTES: Final = 256 * 1024
 # Snapshots are taken every few minutes at most; a look is a listing of the folder.

@@ -5,20 +5,20 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from metadata.changes import Change, PartitionTransition, TopicIdentity
-from metadata.grpc.source import InspectSource
-from metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import RECOVERING, PartitionState
-from metadata.image.topics import TopicImage
-from wire.control_records import LeaderChangeMessage, Voter, VotersRecord, decode_control_record_lenient
-from wire.log_batch import LogBatch
-from wire.metadata_records.registry import ALL
-from wire.proto import inspect_pb2 as pb
-from wire.record_frame import decode_record_lenient
-from wire.record_json import CONTROL_TYPE_NAMES, may_hold_secrets, record_to_json, type_name
-from wire.record_parsing import Record
-from wire.uuids import uuid_to_text
+from kquorum.metadata.changes import Change, PartitionTransition, TopicIdentity
+from kquorum.metadata.grpc.source import InspectSource
+from kquorum.metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import RECOVERING, PartitionState
+from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.control_records import LeaderChangeMessage, Voter, VotersRecord, decode_control_record_lenient
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.metadata_records.registry import ALL
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.record_frame import decode_record_lenient
+from kquorum.wire.record_json import CONTROL_TYPE_NAMES, may_hold_secrets, record_to_json, type_name
+from kquorum.wire.record_parsing import Record
+from kquorum.wire.uuids import uuid_to_text
 
 # With a hundred bytes or so each, a chunk stays far below gRPC's limit of 4 MiB for a message.
 PARTITIONS_PER_CHUNK = 2000

@@ -4,18 +4,18 @@ from collections.abc import AsyncGenerator, Iterator
 from itertools import chain, islice
 from typing import Protocol
 
-from metadata.changes import ChangeKind, ChangeTracker
-from metadata.grpc.access import Context as GateContext
-from metadata.grpc.access import MemberGate
-from metadata.grpc.feed import ChangeFeed, Watcher, catch_up, check_in_range, tracker_before
-from metadata.grpc.inspect.copy_log import copy_log, copy_snapshot
-from metadata.grpc.inspect.messages import RecordFilter, change_message, image_chunks, image_header
-from metadata.grpc.sending import BadRange, send_all
-from metadata.grpc.sending import Context as StreamContext
-from metadata.grpc.source import CommittedLog
-from wire.proto import inspect_pb2 as pb
-from wire.proto.inspect_pb2_grpc import InspectServicer
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.changes import ChangeKind, ChangeTracker
+from kquorum.metadata.grpc.access import Context as GateContext
+from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.grpc.feed import ChangeFeed, Watcher, catch_up, check_in_range, tracker_before
+from kquorum.metadata.grpc.inspect.copy_log import copy_log, copy_snapshot
+from kquorum.metadata.grpc.inspect.messages import RecordFilter, change_message, image_chunks, image_header
+from kquorum.metadata.grpc.sending import BadRange, send_all
+from kquorum.metadata.grpc.sending import Context as StreamContext
+from kquorum.metadata.grpc.source import CommittedLog
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto.inspect_pb2_grpc import InspectServicer
+from kquorum.wire.protocol.api_keys import ApiKey
 
 # Each takes up to 30 microseconds.
 _RECORDS_AT_ONCE = 128

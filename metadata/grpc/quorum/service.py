@@ -9,17 +9,17 @@ from typing import Final, Protocol
 
 import grpc
 
-from metadata.grpc.access import Context, MemberGate
-from metadata.grpc.source import LogUnreadable, NotTheLeader
-from metadata.image.image import Provenance
-from metadata.members import BrokerProgress, BrokerStanding, Waited, waited_for
-from metadata.state_hash.comparison import StateComparison, reports_message
-from raft.elections_history import LeaderChangeAt, RoleEvent
-from raft.messages import DescribeQuorumResponse, ReplicaStatus
-from wire.errors import DecodeError
-from wire.proto import quorum_pb2 as pb
-from wire.proto.quorum_pb2_grpc import QuorumServicer
-from wire.protocol.api_keys import ApiKey
+from kquorum.metadata.grpc.access import Context, MemberGate
+from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader
+from kquorum.metadata.image.image import Provenance
+from kquorum.metadata.members import BrokerProgress, BrokerStanding, Waited, waited_for
+from kquorum.metadata.state_hash.comparison import StateComparison, reports_message
+from kquorum.raft.elections_history import LeaderChangeAt, RoleEvent
+from kquorum.raft.messages import DescribeQuorumResponse, ReplicaStatus
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.proto import quorum_pb2 as pb
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumServicer
+from kquorum.wire.protocol.api_keys import ApiKey
 
 WAIT_TIMEOUT_MS: Final = 10_000
 LONGEST_WAIT_MS: Final = 600_000

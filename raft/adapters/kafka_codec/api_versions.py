@@ -6,10 +6,10 @@ version 3 on, and those that begin at level 0, as kraft.version does, only from 
 
 from typing import Any, NoReturn
 
-from raft.adapters.kafka_codec.partition import ApiCodec, Values
-from raft.messages import ApiVersionsRequest, ApiVersionsResponse
-from raft.voters import Endpoint, VersionRange
-from wire.protocol.api_keys import ApiKey
+from kquorum.raft.adapters.kafka_codec.partition import ApiCodec, Values
+from kquorum.raft.messages import ApiVersionsRequest, ApiVersionsResponse
+from kquorum.raft.voters import Endpoint, VersionRange
+from kquorum.wire.protocol.api_keys import ApiKey
 
 _FEATURE = "kraft.version"
 _SOFTWARE: Values = {"client_software_name": "kquorum", "client_software_version": "unknown"}

@@ -8,23 +8,23 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import (
+from kquorum.raft.adapters.kafka_codec.partition import (
     ApiCodec,
     Values,
     directory_id,
     listener_values,
     listeners_of,
 )
-from raft.messages import (
+from kquorum.raft.messages import (
     NO_LEADER,
     AddRaftVoterRequest,
     ChangeVotersResponse,
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from raft.voters import Endpoint, ReplicaKey, VersionRange
-from wire.errors import UnsupportedVersion
-from wire.protocol.api_keys import ApiKey
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.protocol.api_keys import ApiKey
 
 _FIRST_WITH_ACK_WHEN_COMMITTED = 1
 _UNKNOWN_EPOCH = -1

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from raft.adapters.kafka_codec import (
+from kquorum.raft.adapters.kafka_codec import (
     api_versions,
     begin_quorum_epoch,
     change_voters,
@@ -13,9 +13,9 @@ from raft.adapters.kafka_codec import (
     fetch_snapshot,
     vote,
 )
-from raft.adapters.kafka_codec.fetch_encoding import encode_ordinary
-from raft.adapters.kafka_codec.partition import ApiCodec, Endpoints, Refusal, endpoint_of_leader
-from raft.messages import (
+from kquorum.raft.adapters.kafka_codec.fetch_encoding import encode_ordinary
+from kquorum.raft.adapters.kafka_codec.partition import ApiCodec, Endpoints, Refusal, endpoint_of_leader
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     BeginQuorumEpochRequest,
@@ -30,10 +30,10 @@ from raft.messages import (
     UpdateRaftVoterRequest,
     VoteRequest,
 )
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload

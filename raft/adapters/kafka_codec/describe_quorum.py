@@ -8,7 +8,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import (
+from kquorum.raft.adapters.kafka_codec.partition import (
     ApiCodec,
     Refusal,
     Values,
@@ -19,9 +19,9 @@ from raft.adapters.kafka_codec.partition import (
     response_partition,
     topics_of,
 )
-from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaStatus
-from raft.voters import Endpoint
-from wire.protocol.api_keys import ApiKey
+from kquorum.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaStatus
+from kquorum.raft.voters import Endpoint
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def decode_request(entity: Any) -> DescribeQuorumRequest | Refusal:

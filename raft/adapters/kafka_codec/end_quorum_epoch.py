@@ -4,7 +4,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import (
+from kquorum.raft.adapters.kafka_codec.partition import (
     ApiCodec,
     Refusal,
     Values,
@@ -18,9 +18,9 @@ from raft.adapters.kafka_codec.partition import (
     top_level_error,
     topics_of,
 )
-from raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
-from raft.voters import Endpoint, ReplicaKey
-from wire.protocol.api_keys import ApiKey
+from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def decode_request(entity: Any) -> EndQuorumEpochRequest | Refusal:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import (
+from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
     ApiCodec,
@@ -21,11 +21,11 @@ from raft.adapters.kafka_codec.partition import (
     node_endpoints,
     response_partition,
 )
-from raft.messages import FetchRequest, FetchResponse, LogSlice
-from raft.voters import Endpoint, ReplicaKey
-from wire.log_batch import OffsetAndEpoch
-from wire.protocol.api_keys import ApiKey
-from wire.uuids import METADATA_TOPIC_ID
+from kquorum.raft.messages import FetchRequest, FetchResponse, LogSlice
+from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.uuids import METADATA_TOPIC_ID
 
 _HIGH_WATERMARK_ABSENT = 2**63 - 1
 _TOPIC = {"topic": TOPIC_NAME, "topic_id": METADATA_TOPIC_ID}

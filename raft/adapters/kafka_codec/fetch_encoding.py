@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import PARTITION, TOPIC_NAME
-from raft.messages import NO_LEADER, FetchResponse
-from raft.voters import Endpoint
-from wire.primitives import write_uvarint
-from wire.uuids import METADATA_TOPIC_ID
+from kquorum.raft.adapters.kafka_codec.partition import PARTITION, TOPIC_NAME
+from kquorum.raft.messages import NO_LEADER, FetchResponse
+from kquorum.raft.voters import Endpoint
+from kquorum.wire.primitives import write_uvarint
+from kquorum.wire.uuids import METADATA_TOPIC_ID
 
 _FIRST_WITH_TOPIC_ID = 13
 _FIRST_WITH_ENDPOINTS = 16

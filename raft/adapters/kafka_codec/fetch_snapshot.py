@@ -4,7 +4,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import (
+from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
     ApiCodec,
@@ -17,10 +17,10 @@ from raft.adapters.kafka_codec.partition import (
     response_partition,
     top_level_error,
 )
-from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, SnapshotSlice
-from raft.voters import Endpoint, ReplicaKey
-from wire.log_batch import OffsetAndEpoch
-from wire.protocol.api_keys import ApiKey
+from kquorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, SnapshotSlice
+from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def decode_request(entity: Any) -> FetchSnapshotRequest | Refusal:

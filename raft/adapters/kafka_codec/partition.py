@@ -7,10 +7,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.messages import NO_LEADER
-from raft.voters import ZERO_DIRECTORY, Endpoint
-from wire.errors import DecodeError
-from wire.uuids import METADATA_TOPIC_ID
+from kquorum.raft.messages import NO_LEADER
+from kquorum.raft.voters import ZERO_DIRECTORY, Endpoint
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.uuids import METADATA_TOPIC_ID
 
 TOPIC_NAME = "__cluster_metadata"
 PARTITION = 0

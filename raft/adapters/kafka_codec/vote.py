@@ -4,7 +4,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import (
+from kquorum.raft.adapters.kafka_codec.partition import (
     ApiCodec,
     Refusal,
     Values,
@@ -16,10 +16,10 @@ from raft.adapters.kafka_codec.partition import (
     top_level_error,
     topics_of,
 )
-from raft.messages import VoteRequest, VoteResponse
-from raft.voters import Endpoint, ReplicaKey
-from wire.errors import UnsupportedVersion
-from wire.protocol.api_keys import ApiKey
+from kquorum.raft.messages import VoteRequest, VoteResponse
+from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.protocol.api_keys import ApiKey
 
 _FIRST_WITH_PRE_VOTE = 2
 

@@ -7,17 +7,17 @@ from enum import Enum, auto
 from functools import cache
 from random import Random
 
-from metadata.image.image import MetadataImage
+from kquorum.metadata.image.image import MetadataImage
 from tests.fuzz.mutation import mutated
 from tests.support.hostile_requests import HostileRequests
 from tests.support.wire_values import fullest, least
-from wire.codegen.kio_plans import plan_of
-from wire.primitives import write_uvarint
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import is_flexible, request_class, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.frames import encode_frame
-from wire.protocol.headers import encode_request, encode_request_header
+from kquorum.wire.codegen.kio_plans import plan_of
+from kquorum.wire.primitives import write_uvarint
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import is_flexible, request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request, encode_request_header
 
 MAX_FRAME_BYTES = 1_000_000
 _SOUND_OF_EACH = 40

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from tests.fuzz.listener.inputs import After, Input
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.frames import encode_frame
-from wire.protocol.headers import encode_request_header
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request_header
 
 # Far more than the server's own deadlines in tests.fuzz.listener.target.
 PATIENCE_S = 30.0

@@ -9,25 +9,25 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.forwarding import Forwarder
-from broker.adapters.listener import BrokerListener
-from broker.adapters.topic_creation import AutoTopicCreation
-from broker.metadata_cache.cache import MetadataCache
-from broker.repeated_requests import RepeatedRequests
-from metadata.adapters.controller_channel import ControllerUnavailable
-from metadata.adapters.listener import server_features
-from metadata.features import SUPPORTED_FEATURES
-from metadata.image.image import MetadataImage
-from network.limits import BudgetLimits, ServerLimits
-from network.server import KafkaServer, SharedLimits
+from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.adapters.topic_creation import AutoTopicCreation
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.repeated_requests import RepeatedRequests
+from kquorum.metadata.adapters.controller_channel import ControllerUnavailable
+from kquorum.metadata.adapters.listener import server_features
+from kquorum.metadata.features import SUPPORTED_FEATURES
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.limits import BudgetLimits, ServerLimits
+from kquorum.network.server import KafkaServer, SharedLimits
 from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
-from wire.protocol.warm_up import warm_up
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.warm_up import warm_up
 
 HOST = "127.0.0.1"
 LIMITS = ServerLimits(

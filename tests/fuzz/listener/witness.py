@@ -4,10 +4,10 @@ import asyncio
 import time
 from typing import Any
 
-from network.connection import KafkaConnection
-from network.errors import NetworkError
-from wire.codec import encode
-from wire.protocol.api_keys import ApiKey
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.errors import NetworkError
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
 
 # A turn of garbage may take a while, and this machine may be busy; a client gives up after 30 s.
 SLOWEST_S = 10.0

@@ -16,11 +16,11 @@ from threading import Thread
 
 import uvloop
 
-from cli.main import run
-from cli.processes import wait_until
-from node.config.load import load_config
-from node.config.materialise import free_ports
-from node.process import run_node
+from kquorum.cli.main import run
+from kquorum.cli.processes import wait_until
+from kquorum.node.config.load import load_config
+from kquorum.node.config.materialise import free_ports
+from kquorum.node.process import run_node
 from tests.attacks.loop_turns import Turns, measured
 from tests.support.single_node import NODE_ID, both_roles, write_config
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cli.failures import CliError
+from kquorum.cli.failures import CliError
 from tests.jepsen.audit_replay import AUDIT_FILE, replay
 from tests.jepsen.checkers.audit_tables import (
     CREATE,

@@ -6,23 +6,23 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from cli.commands.log.files import MetadataLogFiles, the_log
-from cli.commands.log.states import State, first_state
-from cli.failures import CliError
-from metadata.image.cluster import ClusterImage
-from metadata.image.configs import TOPIC, ConfigResource
-from metadata.image.delta import MetadataDelta
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
-from metadata.loader import MetadataLoader
+from kquorum.cli.commands.log.files import MetadataLogFiles, the_log
+from kquorum.cli.commands.log.states import State, first_state
+from kquorum.cli.failures import CliError
+from kquorum.metadata.image.cluster import ClusterImage
+from kquorum.metadata.image.configs import TOPIC, ConfigResource
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
+from kquorum.metadata.loader import MetadataLoader
 from tests.jepsen.checkers.node_batches import NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import NODES_FOLDER
 from tests.jepsen.history import History
 from tests.jepsen.members import Members
-from wire.log_batch import LogBatch, log_batch
-from wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.log_batch import LogBatch, log_batch
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
 
 _SHOWN_MAX = 20
 # A topic's id and a partition's.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from cli.failures import ExitStatus
+from kquorum.cli.failures import ExitStatus
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import History

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cli.commands.log.files import MetadataLogFiles, the_log
-from cli.commands.log.verification import verify_log
-from metadata.log_check.findings import CheckResult, Severity
+from kquorum.cli.commands.log.files import MetadataLogFiles, the_log
+from kquorum.cli.commands.log.verification import verify_log
+from kquorum.metadata.log_check.findings import CheckResult, Severity
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import NODES_FOLDER
 from tests.jepsen.history import History

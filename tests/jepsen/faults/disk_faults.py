@@ -6,7 +6,7 @@ Most need the shim of tests.jepsen.disk in the node's process; where it cannot b
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cli.processes import NodeFailed
+from kquorum.cli.processes import NodeFailed
 from tests.jepsen.disk.damage import NothingToFlip, flip_bit, wipe
 from tests.jepsen.disk.faulty_disk import FaultyDisk
 from tests.jepsen.faults.fault import Fault, NotNow, Scene, Value

@@ -7,7 +7,7 @@ from typing import Any
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.net.network import Network
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 _ASK_TIMEOUT_S = 1.0
 _QUORUM: dict[str, object] = {

@@ -6,14 +6,14 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.brokers import registration
-from metadata.controller.configs import alter_configs
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import alter_partition
-from metadata.controller.results import ControllerResult
-from metadata.image.configs import ConfigsDelta
-from raft.adapters import quorum_state_file
-from storage.file_system import FileSystem
+from kquorum.metadata.controller.brokers import registration
+from kquorum.metadata.controller.configs import alter_configs
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions import alter_partition
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.image.configs import ConfigsDelta
+from kquorum.raft.adapters import quorum_state_file
+from kquorum.storage.file_system import FileSystem
 
 Patch = Any
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from node.config.addresses import HostPort
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.net.lanes import Lane, LinkState
 
 LOOPBACK = "127.0.0.1"

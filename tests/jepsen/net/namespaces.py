@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from node.config.addresses import HostPort
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.net.conditions import Condition, Ledger, Tally
 from tests.jepsen.net.iproute import enter_namespace, inside_namespace, ip, run_tool
 from tests.jepsen.net.network import DEFAULT_TOKEN, FaultUnavailable, Link, NetworkUnavailable, named

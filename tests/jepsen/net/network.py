@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from random import Random
 from typing import Literal, Protocol, Self
 
-from node.config.addresses import HostPort
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.net.conditions import Link as Link
 from tests.jepsen.net.conditions import Tally
 

@@ -17,8 +17,8 @@ from itertools import permutations
 from random import Random
 from typing import Any, Self, TypeVar
 
-from node.config.addresses import HostPort
-from node.config.materialise import free_ports
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.materialise import free_ports
 from tests.jepsen.net.conditions import SOUND, Condition, Ledger, Tally
 from tests.jepsen.net.doors import Door
 from tests.jepsen.net.lanes import LinkState

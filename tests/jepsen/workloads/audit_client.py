@@ -18,7 +18,7 @@ from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected, raw_client
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 KEYS = ("retention.ms", "max.message.bytes", "segment.ms")
 IMPOSSIBLE_REPLICAS = 99

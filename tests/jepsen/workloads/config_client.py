@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import grpc
 
-from metadata.snapshot import load_snapshot
-from node.config.addresses import HostPort
-from snapshots.naming import snapshot_id_of
+from kquorum.metadata.snapshot import load_snapshot
+from kquorum.node.config.addresses import HostPort
+from kquorum.snapshots.naming import snapshot_id_of
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import refused, unanswered
 from tests.jepsen.inspector import client_error
-from wire.log_batch import OffsetAndEpoch
-from wire.proto import inspect_pb2 as pb
-from wire.proto.inspect_pb2_grpc import InspectStub
-from wire.protocol.apis import ApiKey
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.wire.protocol.apis import ApiKey
 
 LIST_CONFIG: Final = "leader.replication.throttled.replicas"
 PLAIN_CONFIG: Final = "retention.ms"

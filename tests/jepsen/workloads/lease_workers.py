@@ -5,7 +5,7 @@ import time
 from random import Random
 from typing import Any
 
-from node.config.addresses import HostPort
+from kquorum.node.config.addresses import HostPort
 from tests.jepsen.checkers.lease import OFFICE
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, UNPLACED
 from tests.jepsen.client import RawClient, TopicsClient
@@ -14,7 +14,7 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Inspector, LogFollower, Seen
 from tests.jepsen.workloads.connected import raw_client, topics_client
 from tests.jepsen.workloads.workload import Setup
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 OFFICES_TOPIC = "offices"
 OFFICES = 6

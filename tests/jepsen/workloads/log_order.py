@@ -29,7 +29,7 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Delivered, Inspector, LogFollower, Seen
 from tests.jepsen.pictures import picture_of
 from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
-from wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto import inspect_pb2 as pb
 
 NAME = "log-order"
 MARKER_PREFIX = "marker-"

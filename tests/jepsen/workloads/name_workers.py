@@ -12,7 +12,7 @@ from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 FIRST_PARTITIONS: Final = 3
 FIRST_CONFIG: Final = "retention.ms"

@@ -14,9 +14,9 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.pretend_broker import PretendBroker
 from tests.jepsen.workloads.workload import Setup
-from wire.proto.quorum_pb2 import TransferLeadershipRequest
-from wire.proto.quorum_pb2_grpc import QuorumStub
-from wire.protocol.apis import ApiKey
+from kquorum.wire.proto.quorum_pb2 import TransferLeadershipRequest
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
+from kquorum.wire.protocol.apis import ApiKey
 
 REJOINING_BROKER = 901
 _TRANSFER_TIMEOUT_S = 5.0

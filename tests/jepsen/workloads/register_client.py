@@ -18,8 +18,8 @@ from tests.jepsen.inspector import Inspector
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.pretend_broker import PretendBrokers
 from tests.jepsen.workloads.register_controllers import Controllers
-from wire.proto import inspect_pb2 as pb
-from wire.protocol.apis import ApiKey
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.protocol.apis import ApiKey
 
 READ, CAS, ADD_KEY = "read", "cas", "add-key"
 REPLICAS: Final = (101, 102, 103, 104, 105)

@@ -7,7 +7,7 @@ from tests.jepsen.errors import ClientError, not_sent
 from tests.jepsen.inspector import Inspector
 from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.workload import Setup
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 LOOKUP_TIMEOUT_S = 1.0
 _CONTROLLER_ENDPOINTS = 2

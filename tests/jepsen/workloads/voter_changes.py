@@ -11,8 +11,8 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.members import FIRST_BROKER
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected, raw_client, topics_client
-from wire.protocol.apis import ApiKey
-from wire.uuids import uuid_from_text, uuid_to_text
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 
 CONTROLLER_LISTENER = "CONTROLLER"
 TOPIC_PREFIX = "member-"

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.identity import LifecycleRequest
-from broker.lifecycle_states import BrokerState
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller_apis import HANDLERS
-from metadata.image.topics import TopicImage
+from kquorum.broker.identity import LifecycleRequest
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller_apis import HANDLERS
+from kquorum.metadata.image.topics import TopicImage
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 
 if TYPE_CHECKING:
     from tests.simulation.controllers.world import ControllerWorld

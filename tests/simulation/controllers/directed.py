@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from raft.inputs import RequestReceived
-from raft.messages import TransferLeadershipRequest
+from kquorum.raft.inputs import RequestReceived
+from kquorum.raft.messages import TransferLeadershipRequest
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
 from tests.simulation.controllers.world import ControllerWorld
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host, WaitingReply
 from tests.simulation.run import plan_of
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 TOPICS = 80
 PATIENCE_MS = 20_000

@@ -7,20 +7,20 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from broker.identity import BrokerIdentity, LifecycleConfig
-from broker.lifecycle import BrokerLifecycle
-from broker.lifecycle_states import BrokerState
-from broker.metadata_cache.cache import MetadataCache
-from broker.state_machine import BrokerStateMachine
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.features import registration_features
-from metadata.image.image import MetadataImage
-from raft.adapters.delivery import CommitFeed
-from raft.ports import StateMachine
+from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
+from kquorum.broker.lifecycle import BrokerLifecycle
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.state_machine import BrokerStateMachine
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.features import registration_features
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.raft.adapters.delivery import CommitFeed
+from kquorum.raft.ports import StateMachine
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.hosts import CheapDice, Host
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.controllers.world import ControllerWorld

@@ -6,12 +6,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from metadata.controller.brokers.liveness import BrokerLiveness
-from metadata.controller.controller import Controller, DeferredReplies
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
-from metadata.controller.timeline import Timeline
-from metadata.state_hash import image_hash
-from raft.adapters.delivery import CommitFeed
+from kquorum.metadata.controller.brokers.liveness import BrokerLiveness
+from kquorum.metadata.controller.controller import Controller, DeferredReplies
+from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate
+from kquorum.metadata.controller.timeline import Timeline
+from kquorum.metadata.state_hash import image_hash
+from kquorum.raft.adapters.delivery import CommitFeed
 from tests.simulation.run import SimulationFailed, simulate
 
 

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from raft.inputs import RequestReceived
-from raft.messages import (
+from kquorum.raft.inputs import RequestReceived
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,

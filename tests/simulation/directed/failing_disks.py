@@ -5,7 +5,7 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from raft.messages import FetchRequest, FetchResponse, VoteRequest
+from kquorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from tests.simulation.directed.membership import add
 from tests.simulation.directed.post import Message
 from tests.simulation.directed.registry import schedule

@@ -5,7 +5,7 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from raft.messages import (
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
     FetchRequest,

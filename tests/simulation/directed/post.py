@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from raft.inputs import Input, RequestReceived, ResponseReceived
-from raft.messages import Request, Response
-from raft.replica import FIRST_BOOTSTRAP_ID
+from kquorum.raft.inputs import Input, RequestReceived, ResponseReceived
+from kquorum.raft.messages import Request, Response
+from kquorum.raft.replica import FIRST_BOOTSTRAP_ID
 from tests.simulation.directed.setting import Setting
 from tests.simulation.hosts import Host, WaitingReply
 

@@ -1,6 +1,6 @@
 """Linearizable reads, and handing leadership over."""
 
-from raft.messages import (
+from kquorum.raft.messages import (
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     FetchRequest,

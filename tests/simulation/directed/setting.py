@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from raft.messages import Request, Response
-from raft.node import RaftNode
-from raft.ready import Ready
-from raft.voters import VotersAt
+from kquorum.raft.messages import Request, Response
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import Ready
+from kquorum.raft.voters import VotersAt
 from tests.simulation.directed.watch import Watch
 from tests.simulation.hosts import Host
 from tests.simulation.membership import Operator

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
-from raft.inputs import LogFlushed, ReadRequested
-from raft.messages import FetchRequest, Request, Response, VoteRequest, VoteResponse
-from raft.node import RaftNode
+from kquorum.raft.inputs import LogFlushed, ReadRequested
+from kquorum.raft.messages import FetchRequest, Request, Response, VoteRequest, VoteResponse
+from kquorum.raft.node import RaftNode
 from tests.simulation.directed.post import Message, Post, Rule
 from tests.simulation.directed.setting import Script
 from tests.simulation.disk import SimulatedDisk

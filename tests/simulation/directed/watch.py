@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import RequestReceived
-from raft.messages import ChangeVotersResponse, FetchRequest, Response
-from raft.node import RaftNode
-from raft.ready import ReadConfirmed, ReadRefused, Ready
-from raft.roles import Leader
-from raft.voters import BEFORE_THE_LOG, VotersAt
+from kquorum.raft.inputs import RequestReceived
+from kquorum.raft.messages import ChangeVotersResponse, FetchRequest, Response
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import ReadConfirmed, ReadRefused, Ready
+from kquorum.raft.roles import Leader
+from kquorum.raft.voters import BEFORE_THE_LOG, VotersAt
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 

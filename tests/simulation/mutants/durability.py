@@ -2,15 +2,15 @@
 
 from unittest.mock import patch
 
-from raft import recovery
-from raft.leader import majority
-from raft.log_index import LogIndex
-from raft.messages import NO_LEADER, FetchResponse
-from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader
-from raft.voters import ReplicaKey, Voter
+from kquorum.raft import recovery
+from kquorum.raft.leader import majority
+from kquorum.raft.log_index import LogIndex
+from kquorum.raft.messages import NO_LEADER, FetchResponse
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Candidate, Follower, Leader
+from kquorum.raft.voters import ReplicaKey, Voter
 from tests.simulation.mutants.registry import Patch, everywhere, mutant
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 @mutant(schedule="second_candidate_of_an_epoch")

@@ -2,12 +2,12 @@
 
 from unittest.mock import patch
 
-from raft import elections
-from raft.connections import Connections
-from raft.messages import VoteRequest
-from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Prospective
-from raft.voters import VoterSet
+from kquorum.raft import elections
+from kquorum.raft.connections import Connections
+from kquorum.raft.messages import VoteRequest
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Candidate, Follower, Leader, Prospective
+from kquorum.raft.voters import VoterSet
 from tests.simulation.mutants.registry import Patch, everywhere, mutant
 from tests.simulation.options import Options
 

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from unittest.mock import patch
 
-from raft import full_disk, recovery
-from raft.follower import fetching
-from raft.leader import fetch_handler, leadership_transfer
-from raft.messages import FetchRequest, FetchResponse
-from raft.recovery import ANONYMOUS
-from raft.replica import Replica
-from raft.roles import Leader, ReplicaProgress
+from kquorum.raft import full_disk, recovery
+from kquorum.raft.follower import fetching
+from kquorum.raft.leader import fetch_handler, leadership_transfer
+from kquorum.raft.messages import FetchRequest, FetchResponse
+from kquorum.raft.recovery import ANONYMOUS
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Leader, ReplicaProgress
 from tests.simulation.mutants.registry import Patch, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 

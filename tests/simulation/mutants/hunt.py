@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import count, islice
 
-from raft.errors import LogDivergedBelowHighWatermarkError
+from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
 from tests.simulation.directed.schedules import SCHEDULES, ScheduleFailed
 from tests.simulation.mutants.catalogue import MUTANTS
 from tests.simulation.run import SimulationFailed, plan_of, simulate

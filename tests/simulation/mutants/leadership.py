@@ -4,14 +4,14 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft import elections, node
-from raft.leader import fetch_handler, leadership_transfer, majority, turn
-from raft.messages import NO_LEADER, TransferLeadershipResponse
-from raft.node import RaftNode
-from raft.ready import LeaderAndEpoch
-from raft.replica import Replica
-from raft.roles import Leader, PendingTransfer, Resigned
-from raft.voters import ReplicaKey
+from kquorum.raft import elections, node
+from kquorum.raft.leader import fetch_handler, leadership_transfer, majority, turn
+from kquorum.raft.messages import NO_LEADER, TransferLeadershipResponse
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import LeaderAndEpoch
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Leader, PendingTransfer, Resigned
+from kquorum.raft.voters import ReplicaKey
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant
 
 

@@ -4,13 +4,13 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft import elections, membership
-from raft.leader import majority
-from raft.leader.majority import majority_offset
-from raft.messages import AddRaftVoterRequest, ApiVersionsResponse, ChangeVotersResponse
-from raft.replica import Replica
-from raft.roles import Leader, PendingCommit
-from raft.voters import ReplicaKey, Voter, VoterHistory, VotersAt, VoterSet
+from kquorum.raft import elections, membership
+from kquorum.raft.leader import majority
+from kquorum.raft.leader.majority import majority_offset
+from kquorum.raft.messages import AddRaftVoterRequest, ApiVersionsResponse, ChangeVotersResponse
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Leader, PendingCommit
+from kquorum.raft.voters import ReplicaKey, Voter, VoterHistory, VotersAt, VoterSet
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant, with_changes
 
 Refusal = tuple[ErrorCode, str]

@@ -1,9 +1,9 @@
 """Safeguards of linearizable majority."""
 
-from raft.leader import majority
-from raft.ready import ReadConfirmed
-from raft.replica import Replica
-from raft.roles import Leader
+from kquorum.raft.leader import majority
+from kquorum.raft.ready import ReadConfirmed
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Leader
 from tests.simulation.mutants.registry import Patch, everywhere, mutant, with_reads
 
 

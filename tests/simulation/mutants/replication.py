@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from raft import log_index
-from raft.follower import fetching
-from raft.leader import majority
-from raft.leader.majority import majority_offset
-from raft.log_index import LogIndex
-from raft.messages import UNKNOWN_OFFSET, FetchResponse
-from raft.replica import Replica
-from raft.roles import Follower, Leader
+from kquorum.raft import log_index
+from kquorum.raft.follower import fetching
+from kquorum.raft.leader import majority
+from kquorum.raft.leader.majority import majority_offset
+from kquorum.raft.log_index import LogIndex
+from kquorum.raft.messages import UNKNOWN_OFFSET, FetchResponse
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Follower, Leader
 from tests.simulation.mutants.registry import Patch, everywhere, mutant
 from tests.simulation.options import Options
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 def _has_many_voters(options: Options) -> bool:

@@ -8,20 +8,20 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft.follower import fetching, snapshot_fetching
-from raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotWritten
-from raft.leader import fetch_handler
-from raft.log_index import LogIndex
-from raft.messages import FetchResponse, FetchSnapshotResponse
-from raft.replica import Replica
-from raft.roles import Download, Follower, Leader, Role
+from kquorum.raft.follower import fetching, snapshot_fetching
+from kquorum.raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotWritten
+from kquorum.raft.leader import fetch_handler
+from kquorum.raft.log_index import LogIndex
+from kquorum.raft.messages import FetchResponse, FetchSnapshotResponse
+from kquorum.raft.replica import Replica
+from kquorum.raft.roles import Download, Follower, Leader, Role
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.hosts import Host
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 from tests.simulation.snapshot_files import SnapshotFile, next_state
 from tests.simulation.snapshots import Snapshots
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 def _with_snapshots(options: Options) -> bool:

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks import audit_decode, audit_replay
 from benchmarks._memory import PeakMemory
-from spark_replay.splits import split_ranges
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.record_batch import read_records
-from wire.record_frame import decode_record
+from kquorum.spark_replay.splits import split_ranges
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.record_batch import read_records
+from kquorum.wire.record_frame import decode_record
 
 
 def test_a_generated_log_is_sound_and_has_the_records_asked_for(

@@ -22,10 +22,10 @@ from benchmarks._quorum_writer import (
     Writer,
     WriteRefusedError,
 )
-from cli.clients.quorum_client import ReplicaLag, ReplicaState
+from kquorum.cli.clients.quorum_client import ReplicaLag, ReplicaState
 from tests.jepsen.errors import not_sent
-from wire.protocol.apis import ApiKey
-from wire.protocol.entities import ErrorCode
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.entities import ErrorCode
 
 PATIENCE_S = 10.0
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from benchmarks import big_image, decode_records, message_codec, replay_memory
-from metadata.image.image import Provenance
-from metadata.image.records import image_from_values, image_values
+from kquorum.metadata.image.image import Provenance
+from kquorum.metadata.image.records import image_from_values, image_values
 
 
 def result(capsys: pytest.CaptureFixture[str]) -> Any:

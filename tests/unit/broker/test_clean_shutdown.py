@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.adapters.clean_shutdown import (
+from kquorum.broker.adapters.clean_shutdown import (
     FILE_NAME,
     forget_clean_shutdown,
     mark_clean_shutdown,
     previous_broker_epoch,
 )
-from broker.identity import NO_EPOCH
+from kquorum.broker.identity import NO_EPOCH
 
 
 def folders(root: Path, count: int = 2) -> list[Path]:

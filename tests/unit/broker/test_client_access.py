@@ -5,27 +5,27 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.listener import BrokerListener
-from broker.adapters.topic_creation import AutoTopicCreation
-from broker.client_access import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
-from broker.metadata_cache.cache import MetadataCache
-from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
-from metadata.authorizer.codes import Operation
-from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.image.security import AccessControlEntry
-from network.requests import RequestContext
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.adapters.topic_creation import AutoTopicCreation
+from kquorum.broker.client_access import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.denial_log import DenialLog
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.image.security import AccessControlEntry
+from kquorum.network.requests import RequestContext
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import answer_of, request_of
 from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from wire.codec import decode, encode
-from wire.message_schema import Response
-from wire.metadata_records.security import AccessControlEntryRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody, RequestHeader
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.message_schema import Response
+from kquorum.wire.metadata_records.security import AccessControlEntryRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 
 FAILED = ErrorCode.topic_authorization_failed
 CLUSTER_FAILED = ErrorCode.cluster_authorization_failed

@@ -8,30 +8,30 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.directory_manager import (
+from kquorum.broker.directory_manager import (
     BATCHING_MS,
     MAX_ASSIGNMENTS_PER_REQUEST,
     RETRY_BACKOFF_MAX_MS,
     RETRY_BACKOFF_MS,
     DirectoryManager,
 )
-from metadata.image.delta import MetadataDelta
-from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
-from metadata.image.image import MetadataImage
-from metadata.image.metadata_version import DIRECTORIES
-from metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import DIRECTORIES
+from kquorum.metadata.image.partition_state import PartitionState
 from tests.support.images import after, log_dir, topic_id
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.metadata_records.topics import (
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.metadata_records.topics import (
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.schema import MetadataRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.schema import MetadataRecord
 
 BROKER, EPOCH = 1, 10
 FIRST, SECOND, GONE = UUID(int=501), UUID(int=502), UUID(int=777)

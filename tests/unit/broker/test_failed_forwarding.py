@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from broker.adapters.listener import BrokerListener
-from broker.metadata_cache.cache import MetadataCache
-from network.requests import RequestContext
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.network.requests import RequestContext
 from tests.support.broker_services import broker_services
-from wire.errors import DecodeError
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.protocol.headers import RequestHeader
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import RequestHeader
 
 
 class Failing:

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.forwarding import Forwarder
-from broker.repeated_requests import RepeatedRequests
-from metadata.forwarding import decode_address, decode_principal
-from network.requests import RequestContext
-from wire.errors import DecodeError
-from wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_id_of
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody, RequestHeader, decode_request_header, encode_response
+from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.repeated_requests import RepeatedRequests
+from kquorum.metadata.forwarding import decode_address, decode_principal
+from kquorum.network.requests import RequestContext
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_id_of
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_request_header, encode_response
 
 VERSION = 0
 HEADER = RequestHeader(ApiKey.UNREGISTER_BROKER, VERSION, 77, "the-client")

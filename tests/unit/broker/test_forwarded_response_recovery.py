@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ControllerRequest
-from metadata.delegation_tokens import token_hmac
-from metadata.image.image import MetadataImage
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.delegation_tokens import token_hmac
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.images import after, topic_id
 from tests.unit.broker.test_listener import CREATE, TOPIC
 from tests.unit.broker.test_repeated_requests import (
@@ -21,13 +21,13 @@ from tests.unit.broker.test_repeated_requests import (
     requests,
     second_answer,
 )
-from wire.metadata_records.security import (
+from kquorum.wire.metadata_records.security import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
 )
-from wire.protocol.api_keys import ApiKey
-from wire.schema import MetadataRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.schema import MetadataRecord
 
 
 def lost_answer(

@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.controller_channel import ControllerAddress
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.controller_apis import REPLICAS_APIS
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer
-from raft.adapters.kafka_codec import codec
-from raft.messages import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, Request
-from raft.voters import Endpoint, ReplicaKey
+from kquorum.metadata.adapters.controller_channel import ControllerAddress
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller_apis import REPLICAS_APIS
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer
+from kquorum.raft.adapters.kafka_codec import codec
+from kquorum.raft.messages import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, Request
+from kquorum.raft.voters import Endpoint, ReplicaKey
 from tests.support.running_controllers import run
 from tests.unit.broker.test_listener import broker
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import decode_request_header, encode_response
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import decode_request_header, encode_response
 
 VOTER = ReplicaKey(4, None)
 REQUESTS: dict[ApiKey, Request] = {

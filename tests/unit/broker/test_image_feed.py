@@ -4,22 +4,22 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from broker.image_feed import ImageFeed
-from broker.metadata_cache.cache import MetadataCache
-from broker.state_machine import BrokerStateMachine
-from metadata.image.image import MetadataImage, Provenance
-from metadata.snapshot import LoadedSnapshot
+from kquorum.broker.image_feed import ImageFeed
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.state_machine import BrokerStateMachine
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.snapshot import LoadedSnapshot
 from tests.support.controller_world import World, topic
-from wire.log_batch import LogBatch, build_batch
-from wire.metadata_records.features import (
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 BEGIN, END, ABORT = BeginTransactionRecord(name="t"), EndTransactionRecord(), AbortTransactionRecord()
 

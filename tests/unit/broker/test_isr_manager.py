@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.isr_columns import incomplete
-from broker.isr_manager import RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS, SHRINK_PAUSE_MS, IsrManager
-from metadata.image.directories import MIGRATING
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import table_of
-from metadata.image.topics import TopicImage
+from kquorum.broker.isr_columns import incomplete
+from kquorum.broker.isr_manager import RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS, SHRINK_PAUSE_MS, IsrManager
+from kquorum.metadata.image.directories import MIGRATING
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import table_of
+from kquorum.metadata.image.topics import TopicImage
 from tests.support.images import (
     after,
     broker_record,
@@ -23,12 +23,12 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord
-from wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.schema import MetadataRecord
 
 EPOCH = 10
 

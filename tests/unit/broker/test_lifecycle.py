@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.identity import BrokerIdentity, LifecycleConfig, LifecycleRequest
-from broker.lifecycle import SESSION_RETRY_MS, BrokerLifecycle
-from broker.lifecycle_states import TRANSITIONS, BrokerState, LifecycleEvent, next_state
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.broker.identity import BrokerIdentity, LifecycleConfig, LifecycleRequest
+from kquorum.broker.lifecycle import SESSION_RETRY_MS, BrokerLifecycle
+from kquorum.broker.lifecycle_states import TRANSITIONS, BrokerState, LifecycleEvent, next_state
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 CONFIG = LifecycleConfig(
     heartbeat_interval_ms=2000, session_timeout_ms=9000, initial_registration_timeout_ms=60_000

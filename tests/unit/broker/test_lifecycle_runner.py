@@ -10,15 +10,15 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.lifecycle_runner import LifecycleRunner
-from broker.adapters.refusals import Refusals
-from broker.identity import BrokerIdentity, LifecycleConfig
-from broker.lifecycle import BrokerLifecycle
-from broker.lifecycle_states import BrokerState
-from metadata.adapters.controller_channel import ControllerChannel
-from metadata.controller.requests import ControllerRequest, Values
+from kquorum.broker.adapters.lifecycle_runner import LifecycleRunner
+from kquorum.broker.adapters.refusals import Refusals
+from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
+from kquorum.broker.lifecycle import BrokerLifecycle
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.metadata.adapters.controller_channel import ControllerChannel
+from kquorum.metadata.controller.requests import ControllerRequest, Values
 from tests.support.running_controllers import RunningController, eventually, run
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class MiddleDice:

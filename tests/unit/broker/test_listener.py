@@ -9,28 +9,28 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.forwarding import Forwarder
-from broker.adapters.listener import BrokerListener
-from broker.adapters.topic_creation import AutoTopicCreation
-from broker.apis.api import BrokerApi
-from broker.apis.registry import BROKER_APIS, FORWARDED_APIS
-from broker.apis.services import BrokerServices
-from broker.metadata_cache.cache import MetadataCache
-from broker.repeated_requests import RepeatedRequests
-from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
-from metadata.adapters.listener import server_features
-from metadata.authorizer.authorization import Authorization
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.features import SUPPORTED_FEATURES
-from network.authentication import SASL_APIS
-from network.connection import KafkaConnection
-from network.errors import ConnectionLost
-from network.server import KafkaServer
+from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.adapters.topic_creation import AutoTopicCreation
+from kquorum.broker.apis.api import BrokerApi
+from kquorum.broker.apis.registry import BROKER_APIS, FORWARDED_APIS
+from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.repeated_requests import RepeatedRequests
+from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
+from kquorum.metadata.adapters.listener import server_features
+from kquorum.metadata.authorizer.authorization import Authorization
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.features import SUPPORTED_FEATURES
+from kquorum.network.authentication import SASL_APIS
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.errors import ConnectionLost
+from kquorum.network.server import KafkaServer
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.support.running_controllers import RunningController, eventually, run
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 IMAGE = image_of(
     FeatureLevelRecord(name="metadata.version", feature_level=25),
@@ -156,8 +156,8 @@ def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
 
 def test_an_api_that_is_not_offered_ends_the_connection_at_once() -> None:
     async def test(node: Broker, _controller: RunningController) -> None:
-        from wire.protocol.apis import request_class
-        from wire.protocol.entities import build
+        from kquorum.wire.protocol.apis import request_class
+        from kquorum.wire.protocol.entities import build
 
         values = {"client_instance_id": None}
         request = build(request_class(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0), values)

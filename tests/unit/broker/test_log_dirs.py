@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from broker.adapters.log_dirs import LogDirWatch
-from storage.meta_properties import MetaProperties, write_meta_properties
+from kquorum.broker.adapters.log_dirs import LogDirWatch
+from kquorum.storage.meta_properties import MetaProperties, write_meta_properties
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 

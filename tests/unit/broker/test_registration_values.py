@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from broker.identity import BrokerIdentity, LifecycleConfig
-from broker.lifecycle import BrokerLifecycle
+from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
+from kquorum.broker.lifecycle import BrokerLifecycle
 from tests.support.broker_services import LowDice
 
 

@@ -6,22 +6,22 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.repeated_requests import RepeatedRequests, Watched
-from broker.request_effects import Change
-from metadata.controller.log_writer import audit_record
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.image.image import MetadataImage
+from kquorum.broker.repeated_requests import RepeatedRequests, Watched
+from kquorum.broker.request_effects import Change
+from kquorum.metadata.controller.log_writer import audit_record
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
 from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
-from wire.forwarding_id import FORWARDING_ID_BYTES
-from wire.metadata_records.cluster import UnregisterBrokerRecord
-from wire.metadata_records.topics import RemoveTopicRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
-from wire.schema import MetadataRecord
+from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES
+from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
+from kquorum.wire.metadata_records.topics import RemoveTopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.schema import MetadataRecord
 
 NEW = topic_records(2, "new", partition_record(2, 0, (101,)))
 BEFORE = image_of(

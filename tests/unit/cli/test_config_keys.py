@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cli.main import run
-from metadata.configs.table import BROKER_CONFIGS, BY_SCOPE
+from kquorum.cli.main import run
+from kquorum.metadata.configs.table import BROKER_CONFIGS, BY_SCOPE
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

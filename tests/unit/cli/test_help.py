@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.command_tree import command_names, find, load
-from cli.main import run
+from kquorum.cli.command_tree import command_names, find, load
+from kquorum.cli.main import run
 
 EXAMPLES = {
     f"{name} {inner}".strip(): lines

@@ -6,18 +6,18 @@ import sys
 
 import pytest
 
-from cli.command_tree import command_names, load
-from cli.failures import CliError, ExitStatus, message_of, status_of
-from cli.main import run
-from network.errors import CannotConnect, PortInUse
-from raft.adapters.errors import QuorumStateDamaged
-from storage.errors import FolderLocked, FsyncFailed, NotFormatted
+from kquorum.cli.command_tree import command_names, load
+from kquorum.cli.failures import CliError, ExitStatus, message_of, status_of
+from kquorum.cli.main import run
+from kquorum.network.errors import CannotConnect, PortInUse
+from kquorum.raft.adapters.errors import QuorumStateDamaged
+from kquorum.storage.errors import FolderLocked, FsyncFailed, NotFormatted
 from tests.tidy.tree import ROOT
-from wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError
 
 _PROBE = """
 import sys
-from cli.main import run
+from kquorum.cli.main import run
 run(sys.argv[2:])
 print("LOADED", *sorted(set(sys.argv[1].split(",")) & set(sys.modules)))
 """
@@ -101,7 +101,7 @@ def failing_config(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr("node.config.load.load_config", fail)
+    monkeypatch.setattr("kquorum.node.config.load.load_config", fail)
 
 
 def test_a_defect_is_told_without_a_traceback(

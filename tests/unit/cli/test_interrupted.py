@@ -31,7 +31,7 @@ if moment == "the end":
 else:
     sys.meta_path.insert(0, Interrupting())
 sys.argv[:] = ["kquorum", *sys.argv[2:]]
-from cli.entry import main
+from kquorum.cli.entry import main
 main()
 """
 _TOPICS = ("topics", "list", "--bootstrap-server", "127.0.0.1:1")
@@ -54,16 +54,16 @@ exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"))
         ("signal", _TOPICS),
         ("enum", _TOPICS),
         ("typing", _TOPICS),
-        ("cli.failures", _TOPICS),
-        ("cli.main", _TOPICS),
+        ("kquorum.cli.failures", _TOPICS),
+        ("kquorum.cli.main", _TOPICS),
         ("typer", _TOPICS),
         ("rich.console", ("--help",)),
-        ("cli.clients.security", _TOPICS),
-        ("cli.commands.topics.command", _TOPICS),
+        ("kquorum.cli.clients.security", _TOPICS),
+        ("kquorum.cli.commands.topics.command", _TOPICS),
         ("asyncio", _TOPICS),
         ("pydantic", ("format", "--config", "examples/quorum.toml")),
         ("numpy", ("log", "dump", "README.md")),
-        ("cli.clients.cluster_client", _STATUS),
+        ("kquorum.cli.clients.cluster_client", _STATUS),
         ("grpc", _WATCH),
         ("the end", ("random-uuid",)),
         ("the end", ("--version",)),
@@ -82,7 +82,7 @@ def test_one_line_and_no_traceback(moment: str, command: tuple[str, ...]) -> Non
     assert (done.returncode, done.stderr) == (130, "interrupted\n"), done
 
 
-@pytest.mark.parametrize("moment", ["re", "cli", "cli.entry"])
+@pytest.mark.parametrize("moment", ["re", "cli", "kquorum.cli.entry"])
 def test_no_traceback_before_the_first_module_of_ours_is_there(moment: str) -> None:
     """`re` is not imported so early, but is by the script that pip makes of an entry point."""
     script = Path(sys.executable).with_name("kquorum")

@@ -2,21 +2,21 @@
 
 import pytest
 
-from cli.clients.quorum_client import QuorumStatus, ReplicaLag, ReplicaState
-from cli.commands.brokers.rows import SPARE_COLUMNS, BrokerRow, table_of
-from cli.commands.configs.command import _print_table
-from cli.commands.configs.config_client import ConfigView
-from cli.commands.features.command import _show as show_features
-from cli.commands.features.features_client import FeaturesView, NodeFeatures
-from cli.commands.log.files import MetadataLogFiles
-from cli.commands.quorum.history import history_table
-from cli.commands.quorum.status import ControllerAnswer, controllers_table, quorum_table
-from cli.commands.snapshot.list import ListedSnapshot
-from cli.commands.snapshot.list import _show as show_snapshots
-from cli.commands.topics.command import _show as show_topic
-from cli.commands.topics.topic_client import PartitionView, TopicView
-from cli.output import print_table, show_table
-from raft.elections_history import Cause, Election
+from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag, ReplicaState
+from kquorum.cli.commands.brokers.rows import SPARE_COLUMNS, BrokerRow, table_of
+from kquorum.cli.commands.configs.command import _print_table
+from kquorum.cli.commands.configs.config_client import ConfigView
+from kquorum.cli.commands.features.command import _show as show_features
+from kquorum.cli.commands.features.features_client import FeaturesView, NodeFeatures
+from kquorum.cli.commands.log.files import MetadataLogFiles
+from kquorum.cli.commands.quorum.history import history_table
+from kquorum.cli.commands.quorum.status import ControllerAnswer, controllers_table, quorum_table
+from kquorum.cli.commands.snapshot.list import ListedSnapshot
+from kquorum.cli.commands.snapshot.list import _show as show_snapshots
+from kquorum.cli.commands.topics.command import _show as show_topic
+from kquorum.cli.commands.topics.topic_client import PartitionView, TopicView
+from kquorum.cli.output import print_table, show_table
+from kquorum.raft.elections_history import Cause, Election
 from tests.support.terminals import SENTENCE, Terminal, on_a_terminal, widest, without_colours
 
 NOW_MS = 1_700_000_000_000

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from cli import output
-from cli.output import complain, console, make_table, print_table, share_room
+from kquorum.cli import output
+from kquorum.cli.output import complain, console, make_table, print_table, share_room
 from tests.support.terminals import SENTENCE, on_a_terminal, widest, without_colours
-from wire.wording import counted
+from kquorum.wire.wording import counted
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 FOLDER = "/srv/a-rather-long-name-of-a-folder/with-another-one-in-it/data/node-1"

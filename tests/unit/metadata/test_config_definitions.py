@@ -2,17 +2,17 @@
 
 import pytest
 
-from metadata.configs import client_metrics, groups, topics
-from metadata.configs.definition import ConfigDefinition, ConfigType, Update, integer, password
-from metadata.configs.resolution import (
+from kquorum.metadata.configs import client_metrics, groups, topics
+from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType, Update, integer, password
+from kquorum.metadata.configs.resolution import (
     NodeConfigs,
     broker_synonyms,
     group_synonym,
     topic_synonyms,
 )
-from metadata.configs.rules import check_group_configs, check_topic_configs
-from metadata.configs.security import AUTHORIZER_DEFINITIONS
-from metadata.configs.table import (
+from kquorum.metadata.configs.rules import check_group_configs, check_topic_configs
+from kquorum.metadata.configs.security import AUTHORIZER_DEFINITIONS
+from kquorum.metadata.configs.table import (
     BROKER_CONFIGS,
     BROKER_PARTS,
     DEFINITIONS,
@@ -21,10 +21,10 @@ from metadata.configs.table import (
     definition_of,
     is_sensitive,
 )
-from metadata.configs.used_by import never
-from metadata.configs.validators import ConfigValue, InvalidConfigError, Validator, at_least, invalid_value
-from node.config.model import NodeConfig
-from wire.sensitive_configs import is_sensitive_config
+from kquorum.metadata.configs.used_by import never
+from kquorum.metadata.configs.validators import ConfigValue, InvalidConfigError, Validator, at_least, invalid_value
+from kquorum.node.config.model import NodeConfig
+from kquorum.wire.sensitive_configs import is_sensitive_config
 
 EVERY = [(kind, each) for kind, definitions in DEFINITIONS.items() for each in definitions.values()]
 NOT_USED = never("a test makes it")

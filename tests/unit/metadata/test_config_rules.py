@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.rules import check_broker_configs
-from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
-from metadata.controller.config import ControllerConfig
-from metadata.image.configs import ConfigResource
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.configs.rules import check_broker_configs
+from kquorum.metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.image.configs import ConfigResource
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import World, topic
-from wire.metadata_records.configs import ConfigRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 BROKER = 4
 LINES = (Path(__file__).parent / "recorded_config_answers.jsonl").read_text().splitlines()

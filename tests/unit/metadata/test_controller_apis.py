@@ -4,10 +4,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
-from metadata.adapters.listener import controller_listener_apis
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.controller_apis import (
+from kquorum.metadata.adapters.listener import controller_listener_apis
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller_apis import (
     CONTROLLER_APIS,
     FORWARDABLE_APIS,
     HANDLERS,
@@ -18,11 +18,11 @@ from metadata.controller_apis import (
     ForwardedRequest,
     QuorumRequest,
 )
-from raft.adapters.kafka_codec.codec import RAFT_APIS
-from wire.codec import encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 # Judged before the body is read, so refused without it.
 BEFORE_BODY = sorted(key for key, api in CONTROLLER_APIS.items() if not api.authorization.needs_body)

@@ -4,25 +4,25 @@ from typing import Any
 
 import pytest
 
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage
-from metadata.loader import MetadataLoader
-from metadata.log_check.state_replay import ReadBatch
-from wire.compression import CompressionCodec
-from wire.log_batch import LogBatch, build_batch
-from wire.metadata_records.configs import ClientQuotaRecord, EntityData
-from wire.metadata_records.features import (
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.metadata.log_check.state_replay import ReadBatch
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
 )
-from wire.metadata_records.security import UserScramCredentialRecord
-from wire.record_batch import HEADER_BYTES
-from wire.record_columns import WORTH_COLUMNS
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.record_batch import HEADER_BYTES
+from kquorum.wire.record_columns import WORTH_COLUMNS
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 BEGIN, END, ABORT = BeginTransactionRecord(name="t"), EndTransactionRecord(), AbortTransactionRecord()
 

@@ -7,32 +7,32 @@ from uuid import UUID
 
 import pytest
 
-from broker.metadata_cache.cache import MetadataCache
-from broker.state_machine import BrokerStateMachine
-from metadata import loader as loader_module
-from metadata.image import topics as topics_delta
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.image.topics import TopicsDelta
-from metadata.loader import RECORDS_AT_ONCE, MetadataLoader
-from metadata.state_hash import image_hash
-from metadata.state_hash.image_hash import hash_of_image
-from metadata.state_hash.partition_hash import hash_of_rows
-from raft.adapters.delivery import CommitFeed
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.broker.state_machine import BrokerStateMachine
+from kquorum.metadata import loader as loader_module
+from kquorum.metadata.image import topics as topics_delta
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.topics import TopicsDelta
+from kquorum.metadata.loader import RECORDS_AT_ONCE, MetadataLoader
+from kquorum.metadata.state_hash import image_hash
+from kquorum.metadata.state_hash.image_hash import hash_of_image
+from kquorum.metadata.state_hash.partition_hash import hash_of_rows
+from kquorum.raft.adapters.delivery import CommitFeed
 from tests.support.memory_log import MemoryLog
-from wire.compression import CompressionCodec
-from wire.errors import DecodeError
-from wire.log_batch import LogBatch, build_batch
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import (
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.record_batch import write_batch
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.record_batch import write_batch
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 AT_ONCE = 100
 TOPICS = 7

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from immutables import Map
 
-from metadata.controller.brokers.liveness import Contact
-from metadata.image.cluster import BrokerRegistration, ClusterImage
-from metadata.image.image import MetadataImage, Provenance
-from metadata.members import BrokerStanding, progress_of_brokers, waited_for
+from kquorum.metadata.controller.brokers.liveness import Contact
+from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.members import BrokerStanding, progress_of_brokers, waited_for
 
 NOW_MS = 1_000_000
 

@@ -3,19 +3,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from metadata.image.image import Provenance
-from metadata.loader import MetadataLoader
-from metadata.snapshot import SnapshotContent, SnapshotPolicy, SnapshotTriggers
-from raft.adapters.delivery import CommitFeed
-from raft.batches import leader_change_batch
-from raft.log_index import LogIndex, diverging_point
-from raft.ports import QuorumAt
-from raft.voters import VoterSet
+from kquorum.metadata.image.image import Provenance
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.metadata.snapshot import SnapshotContent, SnapshotPolicy, SnapshotTriggers
+from kquorum.raft.adapters.delivery import CommitFeed
+from kquorum.raft.batches import leader_change_batch
+from kquorum.raft.log_index import LogIndex, diverging_point
+from kquorum.raft.ports import QuorumAt
+from kquorum.raft.voters import VoterSet
 from tests.support.memory_log import MemoryLog
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
-from wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 EVERY_COMMIT = SnapshotTriggers(max_bytes=1, max_interval_ms=0)
 NO_OP = NoOpRecord()

@@ -1,7 +1,7 @@
 """When a snapshot is begun, and when not."""
 
-from metadata.image.image import Provenance
-from metadata.snapshot import (
+from kquorum.metadata.image.image import Provenance
+from kquorum.metadata.snapshot import (
     FIRST_RETRY_MS,
     LAST_ONE_LOST,
     LONGEST_RETRY_MS,

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from network.limits import ServerLimits
-from network.requests import Handler, Reply, RequestContext
-from network.server import KafkaServer
-from wire.protocol.apis import ApiKey, request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.frames import FrameDecoder, encode_frame
-from wire.protocol.headers import decode_response, encode_request, read_correlation_id
+from kquorum.network.limits import ServerLimits
+from kquorum.network.requests import Handler, Reply, RequestContext
+from kquorum.network.server import KafkaServer
+from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
+from kquorum.wire.protocol.headers import decode_response, encode_request, read_correlation_id
 
 HOST = "127.0.0.1"
 DEADLINE_S = 60

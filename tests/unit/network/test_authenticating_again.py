@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from network.security.listener_security import ListenerSecurity
-from network.security.plain import encode_plain
-from network.security.sasl_server import SaslServerSession, SaslSettings
-from network.security.scram import keys_of
-from network.security.scram_client import ScramClient
-from network.security.scram_server import ScramLookup, ScramUser
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.plain import encode_plain
+from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
+from kquorum.network.security.scram import keys_of
+from kquorum.network.security.scram_client import ScramClient
+from kquorum.network.security.scram_server import ScramLookup, ScramUser
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import RawClient, echo_request, raw_client, serving
 from tests.unit.network.test_listener_security import ask
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 SCRAM, PASSWORD = "SCRAM-SHA-512", "the-password"
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from network.bounded_log import BoundedLog
+from kquorum.network.bounded_log import BoundedLog
 
 
 def test_beyond_its_measure_the_log_counts_and_tells_the_count_later(

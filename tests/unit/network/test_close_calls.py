@@ -1,6 +1,6 @@
 """Who waits for an answer to give learns once that the connection has gone."""
 
-from network.replies import ReplyQueue
+from kquorum.network.replies import ReplyQueue
 
 
 def queue() -> ReplyQueue:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from network.connection_quota import MAX_DELAY_S, CreationRate
-from network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer, SharedLimits
-from network.server_connection import ServerConnection
+from kquorum.network.connection_quota import MAX_DELAY_S, CreationRate
+from kquorum.network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer, SharedLimits
+from kquorum.network.server_connection import ServerConnection
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -26,11 +26,11 @@ from tests.unit.network.support import (
     serving,
     until,
 )
-from wire.addresses import normal_address
-from wire.protocol.apis import ApiKey, request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.frames import encode_frame
-from wire.protocol.headers import encode_request
+from kquorum.wire.addresses import normal_address
+from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request
 
 API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))
 HEARTBEAT = encode_frame(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from network.limits import ServerLimits
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer
+from kquorum.network.limits import ServerLimits
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     FLEXIBLE,
@@ -27,8 +27,8 @@ from tests.unit.network.support import (
     settled,
     until,
 )
-from wire.codec import encode
-from wire.protocol.headers import EncodedBody
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.headers import EncodedBody
 
 LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000)))
 

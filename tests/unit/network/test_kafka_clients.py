@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer
 from tests.unit.network.support import HOST
-from wire.protocol.apis import ApiKey, response_class
-from wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey, response_class
+from kquorum.wire.protocol.entities import build
 
 pytestmark = pytest.mark.interop
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cryptography.x509 import load_der_x509_certificate
 
-from network.limits import ConnectionLimits, ServerLimits
-from network.security.listener_security import ListenerSecurity
-from network.server import KafkaServer, SharedLimits
+from kquorum.network.limits import ConnectionLimits, ServerLimits
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (

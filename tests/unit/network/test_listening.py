@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from network import listening
-from network.listening import Listening, listening_sockets
+from kquorum.network import listening
+from kquorum.network.listening import Listening, listening_sockets
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import HOST, until
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from network.long_replies import reply_in_slices
-from network.requests import Reply, RequestContext
+from kquorum.network.long_replies import reply_in_slices
+from kquorum.network.requests import Reply, RequestContext
 from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
-from wire.codec import encode
-from wire.protocol.frames import FrameDecoder
-from wire.protocol.headers import EncodedBody, decode_response
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.frames import FrameDecoder
+from kquorum.wire.protocol.headers import EncodedBody, decode_response
 
 LONG = 50
 

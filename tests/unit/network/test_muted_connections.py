@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from network.limits import BudgetLimits, ConnectionLimits, ServerLimits
-from network.server import KafkaServer, SharedLimits
+from kquorum.network.limits import BudgetLimits, ConnectionLimits, ServerLimits
+from kquorum.network.server import KafkaServer, SharedLimits
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     FLEXIBLE,

@@ -1,6 +1,6 @@
 """How long a frame may take: the time in which nobody reads is not the peer's."""
 
-from network.receive_buffer import ReceiveBuffer
+from kquorum.network.receive_buffer import ReceiveBuffer
 
 HALF_A_FRAME = (1000).to_bytes(4, "big") + bytes(100)
 TIMEOUT_MS = 30_000

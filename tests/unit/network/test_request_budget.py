@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from network.limits import BudgetLimits
-from network.request_budget import RequestBudget
-from wire.protocol.api_keys import ApiKey
+from kquorum.network.limits import BudgetLimits
+from kquorum.network.request_budget import RequestBudget
+from kquorum.wire.protocol.api_keys import ApiKey
 
 LIMITS = BudgetLimits(max_bytes=100_000, max_requests=4, guaranteed_bytes=1000, guaranteed_requests=2)
 

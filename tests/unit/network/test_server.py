@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from network.limits import ServerLimits
-from network.requests import Reply, RequestContext
-from network.server import CannotListen, KafkaServer, PortInUse
+from kquorum.network.limits import ServerLimits
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import CannotListen, KafkaServer, PortInUse
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -25,9 +25,9 @@ from tests.unit.network.support import (
     settled,
     until,
 )
-from wire.codec import encode
-from wire.protocol.apis import ApiKey
-from wire.protocol.headers import EncodedBody
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.headers import EncodedBody
 
 
 @pytest.mark.parametrize("version", [OLD, FLEXIBLE])

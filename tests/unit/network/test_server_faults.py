@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from network.limits import ServerCounters, ServerLimits
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer
+from kquorum.network.limits import ServerCounters, ServerLimits
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -24,8 +24,8 @@ from tests.unit.network.support import (
     serving,
     until,
 )
-from wire.protocol.apis import ApiKey
-from wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.frames import encode_frame
 
 LIMITS = ServerLimits(max_request_bytes=10_000, drain_timeout_ms=200)
 

@@ -13,19 +13,19 @@ from typing import Any, cast
 
 import pytest
 
-import network.serving
-from network import server_connection, turns
-from network.api_versions import NO_FEATURES
-from network.aside import LONG_BODY_BYTES, Aside
-from network.authentication import Authentication
-from network.limits import ServerLimits
-from network.replies import ReplyQueue
-from network.requests import admit_all
-from network.security.listener_security import UNSECURED, ListenerSecurity
-from network.server import KafkaServer
-from network.server_connection import ServerConnection
-from network.server_state import Peer
-from network.serving import RequestServing
+import kquorum.network.serving
+from kquorum.network import server_connection, turns
+from kquorum.network.api_versions import NO_FEATURES
+from kquorum.network.aside import LONG_BODY_BYTES, Aside
+from kquorum.network.authentication import Authentication
+from kquorum.network.limits import ServerLimits
+from kquorum.network.replies import ReplyQueue
+from kquorum.network.requests import admit_all
+from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
+from kquorum.network.server import KafkaServer
+from kquorum.network.server_connection import ServerConnection
+from kquorum.network.server_state import Peer
+from kquorum.network.serving import RequestServing
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -40,12 +40,12 @@ from tests.unit.network.support import (
     until,
 )
 from tests.unit.network.test_listener_security import sasl
-from wire.protocol import apis, bodies, headers, warm_up
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.frames import encode_frame
-from wire.protocol.headers import encode_request
+from kquorum.wire.protocol import apis, bodies, headers, warm_up
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request
 
 REQUESTS = 40
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from network.limits import ConnectionLimits
-from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
-from network.security.listener_security import ListenerSecurity
-from network.security.tls import client_context, server_context
-from network.server import KafkaServer, SharedLimits
+from kquorum.network.limits import ConnectionLimits
+from kquorum.network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.tls import client_context, server_context
+from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import HOST, echo_request, serving, until

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from network.turns import TURN_S, Turns, goes_first
-from wire.protocol.api_keys import ApiKey
+from kquorum.network.turns import TURN_S, Turns, goes_first
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class Table:

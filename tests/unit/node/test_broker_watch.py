@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from node.broker_watch import BrokerWatch
+from kquorum.node.broker_watch import BrokerWatch
 from tests.support.controller_world import SESSION_MS, World
-from wire.metadata_records.features import NoOpRecord
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.record_frame import encode_record
 
 SILENT = "broker 1 was fenced: it sent no heartbeat within broker.session.timeout.ms"
 

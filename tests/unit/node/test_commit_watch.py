@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from metadata.image.image import MetadataImage, Provenance
-from node.commit_watch import CATCHING_UP_AFTER_MS, CUT_OFF_AFTER_MS, CommitWatch
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.node.commit_watch import CATCHING_UP_AFTER_MS, CUT_OFF_AFTER_MS, CommitWatch
 
 START_MS = 1_700_000_000_000
 

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from metadata.forwarding import encode_address, encode_principal
-from metadata.grpc.quorum import service
-from metadata.grpc.quorum.service import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
-from metadata.image.image import MetadataImage
-from metadata.members import Waited
-from network.api_versions import NO_FEATURES
-from node.config.load import load_config
-from node.network_limits import server_limits
-from node.servers import kafka_servers
+from kquorum.metadata.forwarding import encode_address, encode_principal
+from kquorum.metadata.grpc.quorum import service
+from kquorum.metadata.grpc.quorum.service import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.members import Waited
+from kquorum.network.api_versions import NO_FEATURES
+from kquorum.node.config.load import load_config
+from kquorum.node.network_limits import server_limits
+from kquorum.node.servers import kafka_servers
 from tests.support.config_files import SMALL
-from wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
-from wire.proto import quorum_pb2 as pb
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.protocol.headers import encode_request
+from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
+from kquorum.wire.proto import quorum_pb2 as pb
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import encode_request
 
 
 def test_brokers_may_tell_a_controller_of_four_times_as_much(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from node.config.load import load_config
-from node.folders import NodeFolders
-from storage.errors import NotFormatted
+from kquorum.node.config.load import load_config
+from kquorum.node.folders import NodeFolders
+from kquorum.storage.errors import NotFormatted
 
 CONFIG = """\
 [cluster]

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.failures import ExitStatus
-from cli.main import run
-from network.errors import CannotListen, PortInUse
-from node.config.load import load_config
-from node.config.materialise import free_ports
-from node.free_addresses import check_addresses_are_free
-from node.logs import FILE_NAME
-from raft.adapters.election_log import read_elections
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.main import run
+from kquorum.network.errors import CannotListen, PortInUse
+from kquorum.node.config.load import load_config
+from kquorum.node.config.materialise import free_ports
+from kquorum.node.free_addresses import check_addresses_are_free
+from kquorum.node.logs import FILE_NAME
+from kquorum.raft.adapters.election_log import read_elections
 from tests.tidy.tree import ROOT
 
 
@@ -60,7 +60,7 @@ def test_who_cannot_listen_takes_no_part(tmp_path: Path, taken_port: int, which:
     path = config(tmp_path, listeners, *lines)
     assert run(["format", "-c", str(path)]) == 0
     done = subprocess.run(
-        [sys.executable, "-m", "cli.entry", "start", "-c", str(path)],
+        [sys.executable, "-m", "kquorum.cli.entry", "start", "-c", str(path)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker.lifecycle_states import BrokerState
-from node.broker import BrokerRole
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.node.broker import BrokerRole
 
 
 class Runner:

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from metadata.image.image import MetadataImage
-from network.api_versions import NO_FEATURES
-from network.security.listener_security import ListenerSecurity
-from network.security.sasl_session import SaslAnswer
-from network.security.scram import keys_of
-from network.security.scram_client import ScramClient
-from network.security.scram_server import ScramLookup, ScramServer, ScramUser
-from node.config.load import load_config
-from node.config.model import NodeConfig
-from node.security import image_lookup, listener_security
-from node.servers import kafka_servers
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.api_versions import NO_FEATURES
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.sasl_session import SaslAnswer
+from kquorum.network.security.scram import keys_of
+from kquorum.network.security.scram_client import ScramClient
+from kquorum.network.security.scram_server import ScramLookup, ScramServer, ScramUser
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.security import image_lookup, listener_security
+from kquorum.node.servers import kafka_servers
 from tests.support.config_files import SMALL
-from wire.protocol.apis import ApiKey, message_types
-from wire.protocol.headers import RequestHeader
+from kquorum.wire.protocol.apis import ApiKey, message_types
+from kquorum.wire.protocol.headers import RequestHeader
 
 SCRAM, SECRET = "SCRAM-SHA-512", "secret"
 MAP = '"listener.security.protocol.map" = "CONTROLLER:PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT"'
@@ -72,7 +72,7 @@ def test_a_login_lasts_as_the_config_and_the_token_have_it(
 
 
 def test_the_servers_of_a_node_go_by_its_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("node.servers.image_lookup", lambda *_: TOKENS)
+    monkeypatch.setattr("kquorum.node.servers.image_lookup", lambda *_: TOKENS)
     config = node(tmp_path)
     [server] = kafka_servers(
         config,

@@ -7,15 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from node.log_repair import LogRepair, look_at_folder
-from node.metadata_folder import make_metadata_folder
-from raft.adapters.errors import QuorumStateDamaged
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.ready import QuorumState
-from raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
-from storage.errors import LogCorrupted
+from kquorum.node.log_repair import LogRepair, look_at_folder
+from kquorum.node.metadata_folder import make_metadata_folder
+from kquorum.raft.adapters.errors import QuorumStateDamaged
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
+from kquorum.storage.errors import LogCorrupted
 from tests.unit.raft.adapters.log_folders import FIRST, batch, batches, write_log
 
 KEY = ReplicaKey(1, UUID(int=1))

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from node.loop_watch import INTERVAL_S, TELL_AGAIN_S, LoopWatch
+from kquorum.node.loop_watch import INTERVAL_S, TELL_AGAIN_S, LoopWatch
 from tests.support.running_controllers import eventually
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from network.connection_quota import Refusal
-from network.limits import NO_LIMIT, BudgetLimits
-from network.request_budget import RequestBudget
-from node import network_limits
-from node.config.errors import ConfigError
-from node.config.load import load_config
-from node.config.model import NodeConfig
-from node.config.network_keys import parse_address_limit
-from node.network_limits import (
+from kquorum.network.connection_quota import Refusal
+from kquorum.network.limits import NO_LIMIT, BudgetLimits
+from kquorum.network.request_budget import RequestBudget
+from kquorum.node import network_limits
+from kquorum.node.config.errors import ConfigError
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.config.network_keys import parse_address_limit
+from kquorum.node.network_limits import (
     connections_that_fit,
     grpc_limits,
     is_protected,
@@ -24,7 +24,7 @@ from node.network_limits import (
 )
 from tests.support.config_files import SMALL, write
 from tests.unit.network.test_request_budget import USUAL, Peer
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def broker(tmp_path: Path, *lines: str) -> NodeConfig:

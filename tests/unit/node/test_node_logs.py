@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from node.logs import FILE_NAME, NodeLogging, ready_log
+from kquorum.node.logs import FILE_NAME, NodeLogging, ready_log
 
 
 def logged(

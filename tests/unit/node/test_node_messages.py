@@ -10,22 +10,22 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ControllerRequest, Values
-from network.requests import RequestContext
-from node.foreign_cluster import EVERY_MS, MAX_REMEMBERED, ForeignClusters, Seldom
-from node.leader_watch import LeaderWatch, who_is_missing
-from node.logs import log as notable_log
-from node.peers import Answer, Heard, PeerWatch
-from node.voter_watch import VoterWatch
-from raft.errors import NotLeaderError
-from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
-from raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
-from raft.ready import RoleChanged, VotersChanged
-from raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.network.requests import RequestContext
+from kquorum.node.foreign_cluster import EVERY_MS, MAX_REMEMBERED, ForeignClusters, Seldom
+from kquorum.node.leader_watch import LeaderWatch, who_is_missing
+from kquorum.node.logs import log as notable_log
+from kquorum.node.peers import Answer, Heard, PeerWatch
+from kquorum.node.voter_watch import VoterWatch
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
+from kquorum.raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
+from kquorum.raft.ready import RoleChanged, VotersChanged
+from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
 from tests.support.running_controllers import RunningController, eventually
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.headers import RequestHeader
-from wire.uuids import uuid_to_text
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.headers import RequestHeader
+from kquorum.wire.uuids import uuid_to_text
 
 OURS, THEIRS = "a3F1b3J1bS1leGFtcGxlMQ", "b3F1b3J1bS1leGFtcGxlMQ"
 PLACES = {peer: Endpoint("CONTROLLER", "127.0.0.1", 21300 + peer) for peer in (-2, 1, 2, 3)}

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from node.observed_state_machine import ObservedStateMachine
+from kquorum.node.observed_state_machine import ObservedStateMachine
 
 BATCHES: Any = ("one", "two")
 

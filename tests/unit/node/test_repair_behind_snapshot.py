@@ -6,12 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from node.log_repair import LogRepair
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey, Voter, VoterSet
-from storage.errors import LogCorrupted
+from kquorum.node.log_repair import LogRepair
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.storage.errors import LogCorrupted
 from tests.unit.raft.adapters.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
 
 KEY = ReplicaKey(1, UUID(int=1))

@@ -13,20 +13,20 @@ from uuid import UUID
 
 import pytest
 
-from node.log_repair import LogRepair, look_at_folder
-from node.metadata_folder import MARK, has_lost_its_state
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import snapshot_path
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey, Voter, VoterSet
-from storage import recovery_point
-from storage.recovery_point import RecoveryPoint
-from storage.retired_files import RetiredFiles
-from storage.segment import SegmentLimits
+from kquorum.node.log_repair import LogRepair, look_at_folder
+from kquorum.node.metadata_folder import MARK, has_lost_its_state
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.snapshot_files import snapshot_path
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.storage import recovery_point
+from kquorum.storage.recovery_point import RecoveryPoint
+from kquorum.storage.retired_files import RetiredFiles
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
 from tests.unit.raft.adapters.log_folders import batch, batches, read_all, snapshot_content
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 DATA = Path("/disk")
 FOLDER = DATA / FOLDER_NAME

@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import sys
-from node.controller import ControllerRole
+from kquorum.node.controller import ControllerRole
 from tests.support.controller_world import World
 ControllerRole.attach(None)
 before = set(sys.modules)

@@ -10,25 +10,25 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from cli.main import run
-from metadata.authorizer.authorizer import CLASS_NAME
-from metadata.grpc.access import MemberGate, Refused
-from metadata.grpc.source import NotTheLeader
-from metadata.image.image import MetadataImage, Provenance
-from node.broker_calls import broker_calls
-from node.cluster_node import ClusterNode
-from node.config.load import load_config
-from node.folders import NodeFolders
-from node.inspect_source import NodeInspectSource
-from node.members_source import NodeMembersSource
-from node.observability.latency import LatencyMeter
-from node.quorum_member import QuorumMember
-from raft.adapters.clock import MonotonicWallClock
-from raft.errors import NotLeaderError
+from kquorum.cli.main import run
+from kquorum.metadata.authorizer.authorizer import CLASS_NAME
+from kquorum.metadata.grpc.access import MemberGate, Refused
+from kquorum.metadata.grpc.source import NotTheLeader
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.node.broker_calls import broker_calls
+from kquorum.node.cluster_node import ClusterNode
+from kquorum.node.config.load import load_config
+from kquorum.node.folders import NodeFolders
+from kquorum.node.inspect_source import NodeInspectSource
+from kquorum.node.members_source import NodeMembersSource
+from kquorum.node.observability.latency import LatencyMeter
+from kquorum.node.quorum_member import QuorumMember
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.raft.errors import NotLeaderError
 from tests.support.certificates import issued
 from tests.support.config_files import SMALL, write_controller
 from tests.unit.metadata.grpc.test_broker_access import Caller, certificate
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 NODE_ID, NOW_MS = 11, 1_700_000_000_000
 Some = SimpleNamespace

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from raft.config import QuorumConfig
-from raft.inputs import (
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.inputs import (
     FailureReason,
     Input,
     LogFlushed,
@@ -15,7 +15,7 @@ from raft.inputs import (
     ResponseReceived,
     TimeAdvanced,
 )
-from raft.messages import (
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     DescribeQuorumRequest,
@@ -29,11 +29,11 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.node import RaftNode
-from raft.ports import LogSummary
-from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState, Ready
-from raft.voters import QuorumRecord, ReplicaKey, Voter, VoterSet
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState, Ready
+from kquorum.raft.voters import QuorumRecord, ReplicaKey, Voter, VoterSet
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 
 CLUSTER_ID = "test-cluster"
 LOCAL = 1

@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.messages import (
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     Request,
     VoteRequest,
 )
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, key_of
 
 EPOCH = 3

@@ -3,16 +3,16 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.messages import (
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     FetchRequest,
     VoteRequest,
 )
-from raft.ready import OutboundRequest, QuorumState
-from raft.voters import Endpoint
+from kquorum.raft.ready import OutboundRequest, QuorumState
+from kquorum.raft.voters import Endpoint
 from tests.unit.raft.context import RaftContext, batch, key_of
-from wire.control_records import LeaderChangeMessage, decode_control_record
+from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
 
 
 def leader_change(context: RaftContext) -> LeaderChangeMessage:

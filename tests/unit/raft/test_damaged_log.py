@@ -3,11 +3,11 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
-from raft.ready import OutboundRequest, QuorumState
-from raft.recovery import ANONYMOUS, FARTHEST_OFFSET
+from kquorum.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
+from kquorum.raft.ready import OutboundRequest, QuorumState
+from kquorum.raft.recovery import ANONYMOUS, FARTHEST_OFFSET
 from tests.unit.raft.context import RaftContext, batch, key_of
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 EPOCH = 3
 

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.messages import DescribeQuorumResponse, ReplicaStatus
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey
+from kquorum.raft.messages import DescribeQuorumResponse, ReplicaStatus
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey
 from tests.unit.raft.context import RaftContext
 
 OBSERVER = 50

@@ -6,14 +6,14 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import FailureReason
-from raft.messages import (
+from kquorum.raft.inputs import FailureReason
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     VoteRequest,
     VoteResponse,
 )
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 

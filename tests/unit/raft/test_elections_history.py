@@ -1,9 +1,9 @@
 """Why epochs began: what replicas noted and what the log holds, merged."""
 
-from raft import roles
-from raft.batches import leader_change_batch
-from raft.elections_history import Cause, Election, LeaderChangeAt, RoleEvent, leader_change_at, merge
-from wire.log_batch import build_batch
+from kquorum.raft import roles
+from kquorum.raft.batches import leader_change_batch
+from kquorum.raft.elections_history import Cause, Election, LeaderChangeAt, RoleEvent, leader_change_at, merge
+from kquorum.wire.log_batch import build_batch
 
 T0 = 1_700_000_000_000
 

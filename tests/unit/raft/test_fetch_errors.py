@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import FailureReason
-from raft.messages import (
+from kquorum.raft.inputs import FailureReason
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -14,7 +14,7 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.ready import OutboundRequest, QuorumState
+from kquorum.raft.ready import OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext, batch
 
 UNAUTHORIZED = ErrorCode.cluster_authorization_failed

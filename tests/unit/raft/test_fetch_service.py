@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.messages import FetchResponse, LogSlice
-from raft.ready import QuorumState
+from kquorum.raft.messages import FetchResponse, LogSlice
+from kquorum.raft.ready import QuorumState
 from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import RaftContext, batch
-from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 FOREVER_MS = 2**31 - 1
 OBSERVER = 50

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from raft.messages import FetchRequest
-from raft.ready import QuorumState
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import RaftContext, batch
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 EPOCH = 2
 VALID = batch(0, EPOCH, count=3).data

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.errors import LogDivergedBelowHighWatermarkError
-from raft.messages import FetchRequest, FetchResponse
+from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
+from kquorum.raft.messages import FetchRequest, FetchResponse
 from tests.unit.raft.context import RaftContext, batch
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 def test_a_follower_fetches_on_only_after_its_flush() -> None:

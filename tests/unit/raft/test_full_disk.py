@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.errors import NotLeaderError
-from raft.inputs import ShutdownRequested, WritesPaused
-from raft.messages import (
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import ShutdownRequested, WritesPaused
+from kquorum.raft.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
@@ -16,10 +16,10 @@ from raft.messages import (
     TransferLeadershipRequest,
     VoteRequest,
 )
-from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
+from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 FULL, FREE = WritesPaused(True), WritesPaused(False)
 

@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import ShutdownRequested
-from raft.messages import (
+from kquorum.raft.inputs import ShutdownRequested
+from kquorum.raft.messages import (
     MAX_EPOCH,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -14,7 +14,7 @@ from raft.messages import (
     VoteResponse,
 )
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 @pytest.mark.parametrize("leader_id", [99, -7, -1, 1])

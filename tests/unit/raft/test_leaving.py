@@ -2,8 +2,8 @@
 
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import ShutdownRequested
-from raft.messages import (
+from kquorum.raft.inputs import ShutdownRequested
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -12,7 +12,7 @@ from raft.messages import (
     FetchResponse,
     VoteRequest,
 )
-from raft.ready import QuorumState
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 # Restarts

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import ResignRequested
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey
+from kquorum.raft.inputs import ResignRequested
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.errors import NotLeaderError, RecordBatchTooLargeError
-from raft.messages import FetchResponse, LogSlice
-from raft.ready import QuorumState
+from kquorum.raft.errors import NotLeaderError, RecordBatchTooLargeError
+from kquorum.raft.messages import FetchResponse, LogSlice
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import RaftContext, key_of
 
 

@@ -3,9 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import FailureReason
-from raft.messages import FetchRequest, VoteRequest, VoteResponse
-from raft.ready import OutboundRequest, QuorumState
+from kquorum.raft.inputs import FailureReason
+from kquorum.raft.messages import FetchRequest, VoteRequest, VoteResponse
+from kquorum.raft.ready import OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext, key_of
 
 

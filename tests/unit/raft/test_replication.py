@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.errors import NotLeaderError, RecordBatchTooLargeError
-from raft.leader.majority import majority_offset
-from raft.log_index import LogIndex, diverging_point, truncation_target
-from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, LogSlice
-from raft.ports import LogSummary
-from raft.ready import QuorumState
+from kquorum.raft.errors import NotLeaderError, RecordBatchTooLargeError
+from kquorum.raft.leader.majority import majority_offset
+from kquorum.raft.log_index import LogIndex, diverging_point, truncation_target
+from kquorum.raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, LogSlice
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 EXAMPLE = LogIndex(LogSummary(0, 9, ((1, 0), (3, 3), (5, 6))))
 

@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import ResignRequested, ShutdownRequested
-from raft.messages import (
+from kquorum.raft.inputs import ResignRequested, ShutdownRequested
+from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
@@ -14,7 +14,7 @@ from raft.messages import (
     TransferLeadershipResponse,
     VoteRequest,
 )
-from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
+from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext
 
 

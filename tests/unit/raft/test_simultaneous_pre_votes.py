@@ -1,8 +1,8 @@
 """Two voters that may both win: a random draw decides which of them stands first (raft/elections.py, `_give_way`)."""
 
-from raft.messages import VoteRequest
-from raft.ready import OutboundRequest
-from raft.roles import Prospective
+from kquorum.raft.messages import VoteRequest
+from kquorum.raft.ready import OutboundRequest
+from kquorum.raft.roles import Prospective
 from tests.unit.raft.context import RaftContext, batch
 
 

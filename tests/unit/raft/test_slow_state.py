@@ -1,8 +1,8 @@
 """The time that the disk takes for an election state is no part of a role's time: nothing leaves before it is over."""
 
-from raft.inputs import QuorumStateWritten, TimeAdvanced
-from raft.messages import EndQuorumEpochRequest, VoteRequest
-from raft.ready import QuorumState
+from kquorum.raft.inputs import QuorumStateWritten, TimeAdvanced
+from kquorum.raft.messages import EndQuorumEpochRequest, VoteRequest
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, key_of
 
 DISK_MS = 700

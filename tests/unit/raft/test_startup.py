@@ -5,11 +5,11 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.errors import NotLeaderError
-from raft.inputs import RequestReceived
-from raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, VoteRequest
-from raft.ready import LeaderAndEpoch, QuorumState
-from raft.voters import KRaftVersionAt, Voter, VotersAt, VoterSet
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import RequestReceived
+from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, VoteRequest
+from kquorum.raft.ready import LeaderAndEpoch, QuorumState
+from kquorum.raft.voters import KRaftVersionAt, Voter, VotersAt, VoterSet
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 

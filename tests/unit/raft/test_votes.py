@@ -3,9 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import ShutdownRequested
-from raft.messages import FetchRequest
-from raft.ready import QuorumState
+from kquorum.raft.inputs import ShutdownRequested
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9

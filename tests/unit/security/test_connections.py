@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 import uvloop
 
-from network.connection import KafkaConnection
-from network.errors import AuthenticationFailed, CannotConnect, ConnectionLost, NetworkError
-from network.requests import Reply, RequestContext
-from network.security.client_security import ClientSecurity, client_security
-from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
-from network.security.listener_security import ListenerSecurity
-from network.security.names import PROTOCOLS
-from network.security.sasl_server import SaslServerSession, SaslSettings
-from network.security.scram import keys_of
-from network.security.scram_server import ScramLookup, ScramUser
-from network.security.tls import server_context
-from network.server import KafkaServer
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.errors import AuthenticationFailed, CannotConnect, ConnectionLost, NetworkError
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.security.client_security import ClientSecurity, client_security
+from kquorum.network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.names import PROTOCOLS
+from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
+from kquorum.network.security.scram import keys_of
+from kquorum.network.security.scram_server import ScramLookup, ScramUser
+from kquorum.network.security.tls import server_context
+from kquorum.network.server import KafkaServer
 from tests.support.certificates import authority, issued, write
-from wire.protocol.apis import ApiKey, response_class
-from wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey, response_class
+from kquorum.wire.protocol.entities import build
 
 HOST = "localhost"
 TIMEOUT_MS = 5_000

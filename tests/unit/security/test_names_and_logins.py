@@ -9,13 +9,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from network.security.distinguished_names import (
+from kquorum.network.security.distinguished_names import (
     parse_mapping_rules,
     principal_of_certificate,
     rfc_2253_name,
 )
-from network.security.errors import UnnamedCertificate
-from network.security.jaas import JaasError, parse_jaas
+from kquorum.network.security.errors import UnnamedCertificate
+from kquorum.network.security.jaas import JaasError, parse_jaas
 from tests.support.certificates import now
 
 CN, OU, ORG, C, ST, L = (

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from network.security.errors import SecurityConfigError
-from network.security.tls import client_context, read_tls_files, server_context
+from kquorum.network.security.errors import SecurityConfigError
+from kquorum.network.security.tls import client_context, read_tls_files, server_context
 from tests.support.certificates import HOSTS, authority, issued, write
 
 PASSWORD = "the-password-of-the-key"

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from network.authentication import Authentication
-from network.security.distinguished_names import parse_mapping_rules
-from network.security.listener_security import ListenerSecurity
-from network.security.plain import encode_plain
-from network.security.sasl_server import SaslServerSession, SaslSettings
-from network.security.sasl_session import SaslAnswer
-from network.security.scram import keys_of
-from network.security.scram_client import ScramClient
-from network.security.scram_server import ScramLookup, ScramUser
-from network.security.tls import server_context
+from kquorum.network.authentication import Authentication
+from kquorum.network.security.distinguished_names import parse_mapping_rules
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.plain import encode_plain
+from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
+from kquorum.network.security.sasl_session import SaslAnswer
+from kquorum.network.security.scram import keys_of
+from kquorum.network.security.scram_client import ScramClient
+from kquorum.network.security.scram_server import ScramLookup, ScramUser
+from kquorum.network.security.tls import server_context
 from tests.support.certificates import cluster_certificates
-from wire.message_codec import encode
-from wire.messages.sasl_authenticate import SaslAuthenticateResponse
-from wire.protocol.apis import ApiKey, message_types
-from wire.protocol.headers import RequestHeader
+from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from kquorum.wire.protocol.apis import ApiKey, message_types
+from kquorum.wire.protocol.headers import RequestHeader
 
 SCRAM, SECRET = "SCRAM-SHA-512", "secret"
 

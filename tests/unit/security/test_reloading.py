@@ -10,17 +10,17 @@ import pytest
 import uvloop
 from cryptography.x509 import load_der_x509_certificate
 
-from network.connection import KafkaConnection
-from network.errors import NetworkError
-from network.security.client_security import client_security
-from network.security.listener_security import ListenerSecurity
-from network.security.reloading import ReloadingContext, TlsMaterial, reloading_context
-from network.security.tls import client_context, read_tls_files, server_context
-from node.tls_watch import TlsWatch
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.errors import NetworkError
+from kquorum.network.security.client_security import client_security
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.reloading import ReloadingContext, TlsMaterial, reloading_context
+from kquorum.network.security.tls import client_context, read_tls_files, server_context
+from kquorum.node.tls_watch import TlsWatch
 from tests.support.certificates import authority, issued, write
 from tests.support.running_controllers import eventually
 from tests.unit.network.support import HOST, holding_handler, serving
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 NAME = {"client_software_name": "test", "client_software_version": "1"}
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

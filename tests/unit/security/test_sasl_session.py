@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from network.security.plain import PlainError, check_plain, encode_plain
-from network.security.sasl_server import SaslServerSession, SaslSettings
-from network.security.sasl_session import SaslAnswer
-from network.security.scram import keys_of
-from network.security.scram_client import ScramClient
-from network.security.scram_server import ScramLookup, ScramUser
-from wire.message_codec import encode
-from wire.messages.sasl_authenticate import SaslAuthenticateResponse
-from wire.messages.sasl_handshake import SaslHandshakeResponse
-from wire.protocol.apis import ApiKey, message_types
-from wire.protocol.headers import RequestHeader
+from kquorum.network.security.plain import PlainError, check_plain, encode_plain
+from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
+from kquorum.network.security.sasl_session import SaslAnswer
+from kquorum.network.security.scram import keys_of
+from kquorum.network.security.scram_client import ScramClient
+from kquorum.network.security.scram_server import ScramLookup, ScramUser
+from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
+from kquorum.wire.protocol.apis import ApiKey, message_types
+from kquorum.wire.protocol.headers import RequestHeader
 
 SECRET = "alices-secret"
 TOLD = "Authentication failed: invalid credentials with SASL mechanism {}"

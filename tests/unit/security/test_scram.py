@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from network.security.scram import (
+from kquorum.network.security.scram import (
     ClientFirst,
     ScramError,
     ScramKeys,
@@ -15,8 +15,8 @@ from network.security.scram import (
     parse_client_first,
     parse_server_first,
 )
-from network.security.scram_client import ScramClient
-from network.security.scram_server import ScramLookup, ScramServer, ScramUser
+from kquorum.network.security.scram_client import ScramClient
+from kquorum.network.security.scram_server import ScramLookup, ScramServer, ScramUser
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD = "pencil"

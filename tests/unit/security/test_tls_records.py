@@ -14,9 +14,9 @@ from random import Random
 
 import pytest
 
-from network.security.handshake import ServerContext
-from network.security.tls import client_context
-from network.server import KafkaServer
+from kquorum.network.security.handshake import ServerContext
+from kquorum.network.security.tls import client_context
+from kquorum.network.server import KafkaServer
 from tests.unit.security.test_connections import HOST, Keys, listener, run
 from tests.unit.security.test_connections import keys as keys
 

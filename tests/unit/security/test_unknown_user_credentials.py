@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 from immutables import Map
 
-from network.security.scram import MIN_ITERATIONS
-from network.security.unknown_user_credentials import AS_KAFKA, form_for, new_salt, unknown_user_credentials
-from wire.salt_forms import FormCounts, SaltForm, form_of
+from kquorum.network.security.scram import MIN_ITERATIONS
+from kquorum.network.security.unknown_user_credentials import AS_KAFKA, form_for, new_salt, unknown_user_credentials
+from kquorum.wire.salt_forms import FormCounts, SaltForm, form_of
 
 MECHANISM, PEPPER = "SCRAM-SHA-256", b"pepper"
 NAMES = [f"user-{number}" for number in range(500)]

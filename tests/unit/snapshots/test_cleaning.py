@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_files import list_snapshots
-from snapshots.adapters.inventory import list_files
-from snapshots.retention import Kept, RetentionLimits, given_up
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.snapshot_files import list_snapshots
+from kquorum.snapshots.adapters.inventory import list_files
+from kquorum.snapshots.retention import Kept, RetentionLimits, given_up
+from kquorum.storage.segment import SegmentLimits
 from tests.unit.raft.adapters.log_folders import batch, batches, segment_offsets, write_snapshot
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 BATCH_BYTES = len(batch(0).data)
 SEGMENT_BATCHES = 10

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
-from wire.control_records import (
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.wire.control_records import (
     KRaftVersionFeature,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -16,7 +16,7 @@ from wire.control_records import (
     VotersRecord,
     decode_control_record,
 )
-from wire.record_batch import check_batch, read_records
+from kquorum.wire.record_batch import check_batch, read_records
 
 HEADER, FOOTER = SnapshotHeaderRecord(last_contained_log_timestamp=5), SnapshotFooterRecord()
 FEATURE = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)

@@ -7,19 +7,19 @@ from random import Random
 
 import pytest
 
-from raft.adapters.snapshot_files import problem_of
-from snapshots.adapters.durable_snapshot import (
+from kquorum.raft.adapters.snapshot_files import problem_of
+from kquorum.snapshots.adapters.durable_snapshot import (
     SnapshotExists,
     WrittenOtherwise,
     WrittenSnapshot,
     write_snapshot,
 )
-from snapshots.adapters.pace import Stopped
-from snapshots.naming import SnapshotId
-from snapshots.reader import SnapshotReader
-from snapshots.writer import SnapshotWriter
-from storage.errors import FsyncFailed, StorageFailed, StorageFull
-from storage.file_system import Content
+from kquorum.snapshots.adapters.pace import Stopped
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.storage.errors import FsyncFailed, StorageFailed, StorageFull
+from kquorum.storage.file_system import Content
 from tests.support.fault_file_system import FaultFileSystem, refused
 
 FOLDER = Path("/data/__cluster_metadata-0")

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from snapshots.adapters.pace import Pace, Stopped, short_turns
+from kquorum.snapshots.adapters.pace import Pace, Stopped, short_turns
 
 
 def test_little_work_needs_no_rest_and_much_is_followed_by_one() -> None:

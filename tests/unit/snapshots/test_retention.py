@@ -1,7 +1,7 @@
 """Which snapshots go, and where the log begins then; as Kafka's cleaner decides."""
 
-from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
-from snapshots.retention import GivenUp, Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
+from kquorum.snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
+from kquorum.snapshots.retention import GivenUp, Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
 
 NOW_MS = 1_000_000
 

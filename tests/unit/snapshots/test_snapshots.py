@@ -4,14 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint, write_bootstrap_checkpoint
-from snapshots.naming import SnapshotId, snapshot_id_of
-from snapshots.reader import SnapshotReader
-from snapshots.writer import SnapshotWriter
-from wire.control_records import KRaftVersionFeature, Voter, VotersRecord
-from wire.errors import CorruptBatch, DecodeError
-from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
-from wire.record_batch import CompressionCodec, check_batch, read_records
+from kquorum.snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint, write_bootstrap_checkpoint
+from kquorum.snapshots.naming import SnapshotId, snapshot_id_of
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.wire.control_records import KRaftVersionFeature, Voter, VotersRecord
+from kquorum.wire.errors import CorruptBatch, DecodeError
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from kquorum.wire.record_batch import CompressionCodec, check_batch, read_records
 
 ID = SnapshotId(7268, 3)
 NOW_MS = 1_700_000_000_000

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_replay.archive.archiving import archive
-from spark_replay.archive.files import ArchiveFiles, Digest
-from spark_replay.archive.manifest import RunEntry, read_manifest
-from spark_replay.archive.report import MemberReport
-from spark_replay.archive.verify import verify_archive
-from spark_replay.members import member_of
-from spark_replay.sources import find_log_files
+from kquorum.spark_replay.archive.archiving import archive
+from kquorum.spark_replay.archive.files import ArchiveFiles, Digest
+from kquorum.spark_replay.archive.manifest import RunEntry, read_manifest
+from kquorum.spark_replay.archive.report import MemberReport
+from kquorum.spark_replay.archive.verify import verify_archive
+from kquorum.spark_replay.members import member_of
+from kquorum.spark_replay.sources import find_log_files
 from tests.support.node_logs import NodeLog, flip
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_replay.archive.archiving import ArchiveRefused, NotAnArchive, archive
-from spark_replay.archive.files import ArchiveFiles, ArchiveLocked, digest, locked
-from spark_replay.archive.manifest import ManifestBroken
-from spark_replay.archive.pending import PENDING, Pending, PendingCopy
-from spark_replay.archive.plan import AnotherCluster
-from spark_replay.archive.verify import verify_archive
-from spark_replay.sources import NoLogFound
+from kquorum.spark_replay.archive.archiving import ArchiveRefused, NotAnArchive, archive
+from kquorum.spark_replay.archive.files import ArchiveFiles, ArchiveLocked, digest, locked
+from kquorum.spark_replay.archive.manifest import ManifestBroken
+from kquorum.spark_replay.archive.pending import PENDING, Pending, PendingCopy
+from kquorum.spark_replay.archive.plan import AnotherCluster
+from kquorum.spark_replay.archive.verify import verify_archive
+from kquorum.spark_replay.sources import NoLogFound
 from tests.support.node_logs import NodeLog, flip
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_replay.archive.archiving import archive
-from spark_replay.archive.files import ArchiveFiles
-from spark_replay.archive.verify import verify_archive
-from spark_replay.sources import find_log_files
+from kquorum.spark_replay.archive.archiving import archive
+from kquorum.spark_replay.archive.files import ArchiveFiles
+from kquorum.spark_replay.archive.verify import verify_archive
+from kquorum.spark_replay.sources import find_log_files
 from tests.support.node_logs import NodeLog
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_replay.archive.archiving import archive
-from spark_replay.archive.manifest import ArchiveManifest, FileEntry, read_manifest
-from spark_replay.archive.verify import NoArchive, Verified, verify_archive
+from kquorum.spark_replay.archive.archiving import archive
+from kquorum.spark_replay.archive.manifest import ArchiveManifest, FileEntry, read_manifest
+from kquorum.spark_replay.archive.verify import NoArchive, Verified, verify_archive
 from tests.support.node_logs import NodeLog, flip
 
 FIRST, SECOND = (f"node-1/__cluster_metadata-0/{base:020d}.log" for base in (0, 3))

@@ -6,16 +6,16 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_replay.decode import Origin, scan
-from spark_replay.rows import DamageRow
-from spark_replay.runs import scan_runs
-from spark_replay.sources import FileKind
-from spark_replay.splits import split_ranges
-from wire.batch_runs import BatchRun
-from wire.log_scan import ScannedBatch
-from wire.metadata_records.topics import TopicRecord
-from wire.record_batch import rewrite_offsets, write_batch
-from wire.record_frame import encode_record
+from kquorum.spark_replay.decode import Origin, scan
+from kquorum.spark_replay.rows import DamageRow
+from kquorum.spark_replay.runs import scan_runs
+from kquorum.spark_replay.sources import FileKind
+from kquorum.spark_replay.splits import split_ranges
+from kquorum.wire.batch_runs import BatchRun
+from kquorum.wire.log_scan import ScannedBatch
+from kquorum.wire.metadata_records.topics import TopicRecord
+from kquorum.wire.record_batch import rewrite_offsets, write_batch
+from kquorum.wire.record_frame import encode_record
 
 ORIGIN = Origin(file="00000000000000000100.log", kind=FileKind.LOG, segment_base_offset=100)
 Rows = tuple[list[tuple[int, int]], list[DamageRow]]

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from spark_replay.decode import Origin, RecordDecoder, batch_row, origin_of, scan
-from spark_replay.files import map_file
-from spark_replay.rows import BatchRow, DamageRow, RecordRow
-from spark_replay.sources import FileKind, LogFile, find_log_files
+from kquorum.spark_replay.decode import Origin, RecordDecoder, batch_row, origin_of, scan
+from kquorum.spark_replay.files import map_file
+from kquorum.spark_replay.rows import BatchRow, DamageRow, RecordRow
+from kquorum.spark_replay.sources import FileKind, LogFile, find_log_files
 from tests.support.batches import batch_of
 from tests.support.sample_logs import (
     UNKNOWN_KEY,
@@ -20,9 +20,9 @@ from tests.support.sample_logs import (
     write_sample,
     write_trimmed_sample,
 )
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.security import UserScramCredentialRecord
-from wire.uuids import uuid_to_text
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.uuids import uuid_to_text
 
 SEGMENT = Origin(file="00000000000000000000.log", kind=FileKind.LOG, segment_base_offset=0)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from cli.failures import CliError
-from cli.main import run
-from spark_replay.delta import JARS, DeltaJar, DeltaMissing, delta_jars, delta_settings, forget
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run
+from kquorum.spark_replay.delta import JARS, DeltaJar, DeltaMissing, delta_jars, delta_settings, forget
 from tests.support.sample_logs import write_sample
 
 
@@ -26,7 +26,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None
         monkeypatch.setattr(metadata, "version", lambda name: version)
         monkeypatch.setattr(metadata, "requires", lambda name: [wanted, "importlib_metadata>=1.0.0"])
         monkeypatch.setattr(pyspark, "__version__", pyspark_version)
-        monkeypatch.setattr("spark_replay.delta._jars_are_there", lambda: True)
+        monkeypatch.setattr("kquorum.spark_replay.delta._jars_are_there", lambda: True)
 
     return install
 
@@ -65,8 +65,8 @@ def test_without_the_package_the_remedy_is_said_in_one_line_before_anything_is_w
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.setattr("cli.commands.audit.build.check_java", lambda: None)
-    monkeypatch.setattr("cli.commands.audit.spark.check_java", lambda: None)
+    monkeypatch.setattr("kquorum.cli.commands.audit.build.check_java", lambda: None)
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.check_java", lambda: None)
     log = write_sample(tmp_path / "sample")
     assert run(["audit", "build", str(log), "--out", str(tmp_path / "out"), "--format", "delta"]) == 7
     error = capsys.readouterr().err
@@ -108,17 +108,17 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     monkeypatch.setattr(metadata, "version", lambda name: "4.0.1")
     monkeypatch.setattr(metadata, "requires", lambda name: ["pyspark (>=4.0.0)"])
     monkeypatch.setattr(pyspark, "__version__", "4.0.1")
-    monkeypatch.setattr("spark_replay.delta._jars_are_there", lambda: False)
+    monkeypatch.setattr("kquorum.spark_replay.delta._jars_are_there", lambda: False)
     monkeypatch.setitem(JARS, "4.0.1", tuple(jars))
-    monkeypatch.setattr("cli.commands.audit.build.check_java", lambda: None)
-    monkeypatch.setattr("cli.commands.audit.spark.check_java", lambda: None)
+    monkeypatch.setattr("kquorum.cli.commands.audit.build.check_java", lambda: None)
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.check_java", lambda: None)
     monkeypatch.setenv("KQUORUM_DELTA_JARS", str(tmp_path / "jars"))
     asked: list[str] = []
     handler = type("Handler", (_Registry,), {"asked": asked})
     with ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(handler, directory=str(tmp_path / "central"))
     ) as server:
-        monkeypatch.setattr("cli.commands.audit.spark.CENTRAL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr("kquorum.cli.commands.audit.spark.CENTRAL", f"http://127.0.0.1:{server.server_port}")
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()
         yield asked
@@ -135,7 +135,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         seen.append(settings)
         raise CliError("Spark would start here")
 
-    monkeypatch.setattr("cli.commands.audit.spark.start_session", start)
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", start)
     return seen
 
 

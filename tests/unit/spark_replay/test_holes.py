@@ -4,11 +4,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from spark_replay.audit_folder import AuditedSource
-from spark_replay.bases import StateBase
-from spark_replay.members import Member
-from spark_replay.questions.holes import Hole, damage_notes, hole_at, unknown_before
-from spark_replay.questions.silences import text_of_silences
+from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.bases import StateBase
+from kquorum.spark_replay.members import Member
+from kquorum.spark_replay.questions.holes import Hole, damage_notes, hole_at, unknown_before
+from kquorum.spark_replay.questions.silences import text_of_silences
 
 
 def test_a_place_without_an_offset_lies_behind_the_batch_before_it() -> None:

@@ -10,12 +10,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.tables.partition_changes import changes_of
-from spark_replay.tables.partition_columns import BEFORE, CHANGES, CLEARED, EVENTS, MOMENT, TOPIC
-from spark_replay.tables.partition_kernel import MIGRATING_DIRECTORY, partition_kernel
-from spark_replay.tables.partition_payload import ARRAYS, CHANGED, CREATED, ELR
-from spark_replay.tables.whole_partitions import whole_partitions
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.tables.partition_changes import changes_of
+from kquorum.spark_replay.tables.partition_columns import BEFORE, CHANGES, CLEARED, EVENTS, MOMENT, TOPIC
+from kquorum.spark_replay.tables.partition_kernel import MIGRATING_DIRECTORY, partition_kernel
+from kquorum.spark_replay.tables.partition_payload import ARRAYS, CHANGED, CREATED, ELR
+from kquorum.spark_replay.tables.whole_partitions import whole_partitions
 
 Row = dict[str, Any]
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
-from metadata.log_check.state_replay import RecordedHash
-from spark_replay.audit_folder import AuditedSource, member_of_files
-from spark_replay.bases import state_bases
-from spark_replay.checks.replaying import Replayed, replay_source
-from spark_replay.sources import find_log_files
+from kquorum.cli.main import run
+from kquorum.metadata.log_check.state_replay import RecordedHash
+from kquorum.spark_replay.audit_folder import AuditedSource, member_of_files
+from kquorum.spark_replay.bases import state_bases
+from kquorum.spark_replay.checks.replaying import Replayed, replay_source
+from kquorum.spark_replay.sources import find_log_files
 from tests.spark.planted import (
     History,
     change_snapshot,
@@ -18,7 +18,7 @@ from tests.spark.planted import (
     segment_of,
     write_history,
 )
-from wire.metadata_records.topics import PartitionRecord
+from kquorum.wire.metadata_records.topics import PartitionRecord
 
 
 @pytest.fixture

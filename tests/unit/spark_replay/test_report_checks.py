@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from spark_replay.checks.findings import NOTE, VIOLATION, CheckName
-from spark_replay.checks.replica_verdict import ReplicaFinding
-from spark_replay.checks.results import CheckReport, CheckResult, FoundRow, ReplicaReport
-from spark_replay.report.check_facts import facts_of
+from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
+from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding
+from kquorum.spark_replay.checks.results import CheckReport, CheckResult, FoundRow, ReplicaReport
+from kquorum.spark_replay.report.check_facts import facts_of
 
 ANY: Any = None
 

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from spark_replay.report.facts import BrokerFacts, ReportFacts
-from spark_replay.report.html import escaped, tag
-from spark_replay.report.page import render
+from kquorum.spark_replay.report.facts import BrokerFacts, ReportFacts
+from kquorum.spark_replay.report.html import escaped, tag
+from kquorum.spark_replay.report.page import render
 from tests.support.report_facts import (
     END,
     HOSTILE,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from spark_replay.report.series import _peaks
-from spark_replay.report.svg import Axis
-from spark_replay.report.times import MOST_TICKS, duration, moment, stretch, ticks
-from spark_replay.report.window import MOST_BUCKETS, window_of
+from kquorum.spark_replay.report.series import _peaks
+from kquorum.spark_replay.report.svg import Axis
+from kquorum.spark_replay.report.times import MOST_TICKS, duration, moment, stretch, ticks
+from kquorum.spark_replay.report.window import MOST_BUCKETS, window_of
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 START = 1_773_100_861_234

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spark_replay.checks.checking import snapshots_behind
+from kquorum.spark_replay.checks.checking import snapshots_behind
 
 
 def behind(since: int | None, hashes: dict[int, str | None]) -> dict[str, str]:

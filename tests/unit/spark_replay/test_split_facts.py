@@ -6,13 +6,13 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay.bases import state_bases
-from spark_replay.sources import find_log_files
-from spark_replay.split_facts import SplitFacts, extents
-from spark_replay.split_reading import splits_of
-from spark_replay.table_files import Destination, SplitTask, write_split, write_tables
+from kquorum.spark_replay.bases import state_bases
+from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.split_facts import SplitFacts, extents
+from kquorum.spark_replay.split_reading import splits_of
+from kquorum.spark_replay.table_files import Destination, SplitTask, write_split, write_tables
 from tests.support.sample_logs import LogBuilder, write_sample
-from wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
 
 SEGMENTS = ((0, 40), (40, 90), (90, 120))
 

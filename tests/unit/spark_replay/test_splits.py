@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
-from spark_replay.splits import split_ranges
+from kquorum.spark_replay.splits import split_ranges
 from tests.support.sample_logs import LogBuilder
-from wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
 
 BATCH = 72
 BATCHES = 20

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay.arrow_types import arrow_schema
-from spark_replay.stream import merging
-from spark_replay.stream.merging import finish_merge, merge_small_files
-from spark_replay.stream.state import stream_folder
-from spark_replay.stream.tables import TAIL
-from spark_replay.table_files import WRITTEN, TableFile
+from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.stream import merging
+from kquorum.spark_replay.stream.merging import finish_merge, merge_small_files
+from kquorum.spark_replay.stream.state import stream_folder
+from kquorum.spark_replay.stream.tables import TAIL
+from kquorum.spark_replay.table_files import WRITTEN, TableFile
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark_replay.stream.log_stream import EVERY_SECONDS, NOOPS_SECONDS, RefreshPace
-from spark_replay.stream.state import BEHIND, FRESH, NOOPS_BEHIND, StreamState
+from kquorum.spark_replay.stream.log_stream import EVERY_SECONDS, NOOPS_SECONDS, RefreshPace
+from kquorum.spark_replay.stream.state import BEHIND, FRESH, NOOPS_BEHIND, StreamState
 
 STARTED_AT = [0.0, 3.0, 1e7]
 

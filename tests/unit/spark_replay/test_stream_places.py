@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from spark_replay.sources import METADATA_FOLDER, find_log_files
-from spark_replay.stream.places import (
+from kquorum.spark_replay.sources import METADATA_FOLDER, find_log_files
+from kquorum.spark_replay.stream.places import (
     TruncatedLog,
     latest_places,
     places_from_json,
     places_to_json,
 )
-from spark_replay.stream.plan import Piece, pieces_between, tail_pieces
-from spark_replay.stream.reader import piece_from_json, piece_to_json, read_piece
+from kquorum.spark_replay.stream.plan import Piece, pieces_between, tail_pieces
+from kquorum.spark_replay.stream.reader import piece_from_json, piece_to_json, read_piece
 from tests.spark.growing_log import GrowingLog
 from tests.spark.random_history import write_random_history, write_random_trimmed_history
 from tests.spark.whole_rows import SCHEMAS, rows_of, rows_of_whole
 from tests.support.sample_logs import LogBuilder
-from wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
 
 
 def rows_of_pieces(pieces: Sequence[Piece]) -> list[tuple[str, Any]]:

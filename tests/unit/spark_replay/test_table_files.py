@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay.sources import find_log_files
-from spark_replay.split_facts import SplitFacts
-from spark_replay.split_reading import LogSplit, splits_of
-from spark_replay.table_files import (
+from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.split_facts import SplitFacts
+from kquorum.spark_replay.split_reading import LogSplit, splits_of
+from kquorum.spark_replay.table_files import (
     SCHEMAS,
     WRITTEN,
     Destination,
@@ -76,7 +76,7 @@ def test_a_file_carries_the_schema_of_spark_with_its_comments(tmp_path: Path) ->
 
 
 def test_a_file_that_fails_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_replay.table_files._ROWS_PER_GROUP", 1)
+    monkeypatch.setattr("kquorum.spark_replay.table_files._ROWS_PER_GROUP", 1)
     (split, *_) = splits(write_sample(tmp_path / "sample"))
     write(split, 0, tmp_path / "out")
     whole = pq.ParquetFile(files_in(tmp_path / "out" / "record")[0]).read()

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from storage.file_system import POSIX, FileSystem
-from storage.leader_epoch_checkpoint import read_epochs
-from storage.recovery import BatchReader, KnownDurable, RecoveredLog, recover_segments
-from storage.recovery_point import RecoveryPoint, read_recovery_point
-from storage.segment import SegmentLimits
-from storage.segment_list import SegmentList, first_segment
-from wire.log_batch import LogBatch, build_batch
-from wire.log_scan import ScannedBatch
+from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.leader_epoch_checkpoint import read_epochs
+from kquorum.storage.recovery import BatchReader, KnownDurable, RecoveredLog, recover_segments
+from kquorum.storage.recovery_point import RecoveryPoint, read_recovery_point
+from kquorum.storage.segment import SegmentLimits
+from kquorum.storage.segment_list import SegmentList, first_segment
+from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.log_scan import ScannedBatch
 
 FIRST = "00000000000000000000.log"
 

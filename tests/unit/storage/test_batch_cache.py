@@ -1,7 +1,7 @@
 """The cache keeps to its bound, the batches that it has let go included."""
 
-from storage.batch_cache import BatchCache
-from wire.log_batch import build_batch
+from kquorum.storage.batch_cache import BatchCache
+from kquorum.wire.log_batch import build_batch
 
 
 def test_evicted_batches_give_their_memory_back() -> None:

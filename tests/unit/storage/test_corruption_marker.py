@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from storage.corruption_marker import (
+from kquorum.storage.corruption_marker import (
     FILE_NAME,
     CorruptionMarker,
     decode_corruption_marker,
@@ -13,7 +13,7 @@ from storage.corruption_marker import (
     remove_corruption_marker,
     write_corruption_marker,
 )
-from storage.errors import DamagedRange
+from kquorum.storage.errors import DamagedRange
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.storage.disk_stops import Stopped, stopping_before
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.durable_files import replace_file, write_all
-from storage.errors import FsyncFailed, StorageFailed
+from kquorum.storage.durable_files import replace_file, write_all
+from kquorum.storage.errors import FsyncFailed, StorageFailed
 
 
 def name_of(descriptor: int) -> str:

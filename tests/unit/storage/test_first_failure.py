@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import BatchUnreadable, DamagedRange, FsyncFailed, LogCorrupted, StorageFull
-from storage.first_failure import FirstFailure
+from kquorum.storage.errors import BatchUnreadable, DamagedRange, FsyncFailed, LogCorrupted, StorageFull
+from kquorum.storage.first_failure import FirstFailure
 
 PATH = Path("/disk/topic-0")
 DAMAGE = DamagedRange(3, 7, PATH / "0.log", 120, "its CRC is another")

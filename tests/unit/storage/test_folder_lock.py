@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import FolderLocked, StorageFailed
-from storage.folder_lock import FolderLock
+from kquorum.storage.errors import FolderLocked, StorageFailed
+from kquorum.storage.folder_lock import FolderLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from storage.folder_lock import FolderLock
+from kquorum.storage.folder_lock import FolderLock
 lock = FolderLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

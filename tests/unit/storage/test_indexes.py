@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StorageFailed
-from storage.indexes import WRITE_BYTES, SegmentIndexes
-from storage.segment import Segment
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.indexes import WRITE_BYTES, SegmentIndexes
+from kquorum.storage.segment import Segment
 from tests.support.fault_file_system import FaultFileSystem, refused
 from tests.unit.storage.log_parts import batch
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.leader_epoch_checkpoint import (
+from kquorum.storage.leader_epoch_checkpoint import (
     FILE_NAME,
     decode_epochs,
     encode_epochs,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StorageFailed
-from storage.mapped_file import map_file
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.mapped_file import map_file
 from tests.unit.storage.log_parts import FIRST, batch, recover, write_log
 
 PIECE_BYTES = 1024 * 1024

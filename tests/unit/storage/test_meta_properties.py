@@ -3,8 +3,8 @@ from uuid import UUID
 
 import pytest
 
-from storage.errors import MetaPropertiesDamaged, NotFormatted, WrongFolder
-from storage.meta_properties import (
+from kquorum.storage.errors import MetaPropertiesDamaged, NotFormatted, WrongFolder
+from kquorum.storage.meta_properties import (
     MetaProperties,
     check_meta_properties,
     decode_meta_properties,

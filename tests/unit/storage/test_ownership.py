@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.failures import ExitStatus, message_of, status_of
-from storage.errors import StorageFailed
-from storage.file_system import POSIX
-from storage.meta_properties import read_meta_properties
-from storage.ownership import permission_remedy
+from kquorum.cli.failures import ExitStatus, message_of, status_of
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.file_system import POSIX
+from kquorum.storage.meta_properties import read_meta_properties
+from kquorum.storage.ownership import permission_remedy
 
 
 @pytest.fixture

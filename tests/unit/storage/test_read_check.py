@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import LogCorrupted
-from storage.segment_list import SegmentList
+from kquorum.storage.errors import LogCorrupted
+from kquorum.storage.segment_list import SegmentList
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.storage.log_parts import batch, flush, new_log
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from storage import recovery_point
-from storage.recovery_point import RecoveryPoint, read_recovery_point
+from kquorum.storage import recovery_point
+from kquorum.storage.recovery_point import RecoveryPoint, read_recovery_point
 from tests.support.fault_file_system import FaultFileSystem
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StorageFailed, StorageFull
-from storage.reserved_space import FILE_NAME, ReservedSpace
+from kquorum.storage.errors import StorageFailed, StorageFull
+from kquorum.storage.reserved_space import FILE_NAME, ReservedSpace
 
 MIB = 1024 * 1024
 Free = namedtuple("Free", "f_bavail f_frsize")  # noqa: PYI024 - what statvfs answers, as far as it is read

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StorageFailed, StorageFull
-from storage.retired_files import DELETED_SUFFIX, RetiredFiles
+from kquorum.storage.errors import StorageFailed, StorageFull
+from kquorum.storage.retired_files import DELETED_SUFFIX, RetiredFiles
 from tests.support.fault_file_system import FaultFileSystem, refused
 
 FOLDER = Path("/disk/topic-0")

@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from storage.segment import SegmentLimits
-from storage.segment_list import SegmentList, first_segment
+from kquorum.storage.segment import SegmentLimits
+from kquorum.storage.segment_list import SegmentList, first_segment
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.storage.disk_stops import Stopped, stopping_before
 from tests.unit.storage.log_parts import batch, flush, new_log, recover
-from wire.log_batch import LogBatch, build_batch, log_batch, parse_batches
+from kquorum.wire.log_batch import LogBatch, build_batch, log_batch, parse_batches
 
 FOLDER = Path("/disk/topic-0")
 SIZE = len(batch(0).data)

@@ -1,9 +1,9 @@
 """An audit note reads as what it says; anything else under its tag is shown as bytes."""
 
-from wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json, note_hash
-from wire.metadata_records.features import NoOpRecord
-from wire.proto.audit_pb2 import AuditNote
-from wire.record_json import record_to_json
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json, note_hash
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.record_json import record_to_json
 
 
 def test_a_note_is_shown_in_words() -> None:

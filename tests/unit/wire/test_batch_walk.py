@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.sample_logs import LogBuilder
-from wire.batch_walk import walk_batches
-from wire.log_scan import Damage, ScannedBatch, scan_batches
-from wire.metadata_records.features import NoOpRecord
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import NoOpRecord
 
 
 def batches(count: int) -> list[bytes]:

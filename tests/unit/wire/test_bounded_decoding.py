@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from tests.support.wire_values import fullest, least
-from wire.codec import decode, decode_bounded, encode
-from wire.codegen.kio_plans import plan_of
-from wire.errors import TooManyElements
-from wire.primitives import write_uvarint
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
+from kquorum.wire.codec import decode, decode_bounded, encode
+from kquorum.wire.codegen.kio_plans import plan_of
+from kquorum.wire.errors import TooManyElements
+from kquorum.wire.primitives import write_uvarint
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
 
 NESTED = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4)
 

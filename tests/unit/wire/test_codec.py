@@ -13,8 +13,8 @@ from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
-from wire.codec import codec_of, decode, encode
-from wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire.codec import codec_of, decode, encode
+from kquorum.wire.errors import BufferUnderflow, DecodeError
 
 UNKNOWN = bytes([1, 0xD8, 0x36, 3]) + b"abc"  # one tagged field, tag 7000, of 3 bytes
 

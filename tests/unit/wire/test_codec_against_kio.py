@@ -15,9 +15,9 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from tests.support.wire_values import entities, fullest, least
-from wire.codec import decode, encode
-from wire.codegen.kio_plans import plan_of
-from wire.errors import DecodeError
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.codegen.kio_plans import plan_of
+from kquorum.wire.errors import DecodeError
 
 NO_MESSAGES = {"errors", "index", "types"}
 APIS = sorted(m.name for m in pkgutil.iter_modules(kio.schema.__path__) if m.name not in NO_MESSAGES)

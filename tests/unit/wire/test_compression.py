@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wire.compression import CompressionCodec, compress, decompress
-from wire.errors import DecodeError
+from kquorum.wire.compression import CompressionCodec, compress, decompress
+from kquorum.wire.errors import DecodeError
 
 LIMIT = 1 << 20
 PLAIN = b"metadata log " * 9000  # more than one lz4 or snappy block of 64 or 32 KiB

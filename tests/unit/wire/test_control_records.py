@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.control_records import (
+from kquorum.wire.control_records import (
     ControlRecordType,
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -16,7 +16,7 @@ from wire.control_records import (
     decode_control_record_lenient,
     encode_control_record,
 )
-from wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.errors import DecodeError, UnsupportedVersion
 
 FOOTER_KEY, FOOTER_VALUE = encode_control_record(SnapshotFooterRecord())
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wire.codegen.kinds import duration_of, milliseconds_of
+from kquorum.wire.codegen.kinds import duration_of, milliseconds_of
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1, -1, 604_800_000, -(10**15), 10**15])

@@ -6,10 +6,10 @@ from itertools import product
 import pytest
 
 from tests.unit.wire.test_log_scan import FIRST, SECOND, SEGMENT, STARTS, THIRD, batch, only_damage, positions
-from wire.log_scan import Damage, ScannedBatch, scan_batches
-from wire.metadata_records.features import NoOpRecord
-from wire.record_batch import rewrite_offsets, write_batch
-from wire.record_frame import encode_record
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.record_batch import rewrite_offsets, write_batch
+from kquorum.wire.record_frame import encode_record
 
 OFFSETS = range(100, 1000)
 

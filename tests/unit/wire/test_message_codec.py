@@ -7,12 +7,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.support.wire_values import fullest
-from wire.codegen.runtime import LEAST_SPLICED, MOST_COPIED
-from wire.errors import BufferUnderflow, DecodeError, TooManyElements, UnsupportedVersion
-from wire.message_codec import decode, decode_bounded, elements_read, encode, encode_parts
-from wire.message_schema import plan_of
-from wire.messages.add_raft_voter import AddRaftVoterRequest
-from wire.messages.fetch import (
+from kquorum.wire.codegen.runtime import LEAST_SPLICED, MOST_COPIED
+from kquorum.wire.errors import BufferUnderflow, DecodeError, TooManyElements, UnsupportedVersion
+from kquorum.wire.message_codec import decode, decode_bounded, elements_read, encode, encode_parts
+from kquorum.wire.message_schema import plan_of
+from kquorum.wire.messages.add_raft_voter import AddRaftVoterRequest
+from kquorum.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -21,11 +21,11 @@ from wire.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.messages.sasl_authenticate import SaslAuthenticateRequest
-from wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from wire.messages.vote import VoteRequest
+from kquorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kquorum.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kquorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from kquorum.wire.messages.vote import VoteRequest
 
 UNKNOWN = bytes([1, 0xD8, 0x36, 3]) + b"abc"  # one tagged field, tag 7000, of 3 bytes
 TOPIC_ID = UUID(int=9)

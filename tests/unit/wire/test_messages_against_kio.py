@@ -12,13 +12,13 @@ from kio.serial import entity_writer
 
 from tests.support.kio_messages import NAMES, from_kio, kio_class, messages_of, versions_of
 from tests.support.wire_values import entities, fullest, least
-from wire import codec
-from wire.codegen.kinds import FIXED
-from wire.codegen.kio_plans import plan_of as kio_plan_of
-from wire.codegen.plan import FieldPlan, StructPlan
-from wire.errors import DecodeError
-from wire.message_codec import decode, decode_bounded, encode, encode_parts
-from wire.message_schema import Message, plan_of
+from kquorum.wire import codec
+from kquorum.wire.codegen.kinds import FIXED
+from kquorum.wire.codegen.kio_plans import plan_of as kio_plan_of
+from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.message_codec import decode, decode_bounded, encode, encode_parts
+from kquorum.wire.message_schema import Message, plan_of
 
 
 def kio_bytes(entity: Any) -> bytes:

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.errors import DecodeError
-from wire.operator_reason import (
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.operator_reason import (
     MAX_REASON_CHARACTERS,
     REASON_TAG,
     reason_fields,
     reason_of,
     sanitised_reason,
 )
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.headers import (
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.headers import (
     RequestHeader,
     decode_request_header,
     encode_request_header,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire import primitives as p
-from wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire import primitives as p
+from kquorum.wire.errors import BufferUnderflow, DecodeError
 
 UUID_BYTES = bytes.fromhex("00112233445566778899aabbccddeeff")
 

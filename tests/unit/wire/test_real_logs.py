@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from wire.control_records import decode_control_record, encode_control_record
-from wire.log_scan import Damage, ScannedBatch, scan_batches
-from wire.record_batch import Record, read_records, write_batch
-from wire.record_frame import decode_record, decode_record_lenient, encode_record
+from kquorum.wire.control_records import decode_control_record, encode_control_record
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
+from kquorum.wire.record_batch import Record, read_records, write_batch
+from kquorum.wire.record_frame import decode_record, decode_record_lenient, encode_record
 
 
 @dataclass

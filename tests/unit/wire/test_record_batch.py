@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.batches import batch_of, with_valid_crc
 from tests.unit.wire.test_compression import xerial
-from wire.compression import CompressionCodec
-from wire.errors import BufferUnderflow, CorruptBatch, DecodeError
-from wire.record_batch import (
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.errors import BufferUnderflow, CorruptBatch, DecodeError
+from kquorum.wire.record_batch import (
     MAX_BATCH_BYTES,
     check_batch,
     read_batch_header,
@@ -19,7 +19,7 @@ from wire.record_batch import (
     rewrite_offsets,
     write_batch,
 )
-from wire.record_parsing import Record
+from kquorum.wire.record_parsing import Record
 
 BATCH = write_batch(base_offset=5, leader_epoch=2, timestamp_ms=99, records=[(None, b"one"), (b"key", None)])
 # length 6+2, no attributes, timestamp delta 3, offset delta 1, key "k", value "v", no headers

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
-from wire.metadata_records.registry import ALL, BY_API_KEY
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.record_frame import decode_record, decode_record_lenient, encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from kquorum.wire.metadata_records.registry import ALL, BY_API_KEY
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.record_frame import decode_record, decode_record_lenient, encode_record
+from kquorum.wire.schema import MetadataRecord
 
 U = UUID(int=77)
 TOPIC = TopicRecord(name="foo", topic_id=U)

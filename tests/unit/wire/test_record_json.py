@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from wire.control_records import (
+from kquorum.wire.control_records import (
     KRaftVersionFeature,
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -14,16 +14,16 @@ from wire.control_records import (
     Voter,
     VotersRecord,
 )
-from wire.metadata_records.cluster import BrokerEndpoint, RegisterBrokerRecord
-from wire.metadata_records.configs import ClientQuotaRecord, ConfigRecord, EntityData
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.security import (
+from kquorum.wire.metadata_records.cluster import BrokerEndpoint, RegisterBrokerRecord
+from kquorum.wire.metadata_records.configs import ClientQuotaRecord, ConfigRecord, EntityData
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.security import (
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
     UserScramCredentialRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.record_json import REDACTED, is_sensitive_config, may_hold_secrets, record_to_json, type_name
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.record_json import REDACTED, is_sensitive_config, may_hold_secrets, record_to_json, type_name
 
 SCRAM = UserScramCredentialRecord(
     name="alice", mechanism=1, salt=b"\x00\xff", stored_key=b"sk", server_key=b"vk", iterations=4096

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.uuids import METADATA_TOPIC_ID, ZERO_UUID, uuid_from_text, uuid_to_text
+from kquorum.wire.uuids import METADATA_TOPIC_ID, ZERO_UUID, uuid_from_text, uuid_to_text
 
 
 def test_the_two_known_constants() -> None:

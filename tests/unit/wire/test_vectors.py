@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from wire.control_records import (
+from kquorum.wire.control_records import (
     KRaftVersionFeature,
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -21,18 +21,18 @@ from wire.control_records import (
     decode_control_record,
     encode_control_record,
 )
-from wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
     ZkMigrationStateRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from wire.record_batch import check_batch, read_records, write_batch
-from wire.record_frame import decode_record, encode_record
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kquorum.wire.record_batch import check_batch, read_records, write_batch
+from kquorum.wire.record_frame import decode_record, encode_record
 
 U = UUID("00112233-4455-6677-8899-aabbccddeeff")
 UNASSIGNED = UUID(int=1)

@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.index import api_key_map
 
-from wire.errors import UnsupportedVersion
-from wire.protocol.apis import (
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.protocol.apis import (
     ApiKey,
     api_name,
     api_version,

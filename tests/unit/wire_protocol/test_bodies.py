@@ -4,13 +4,13 @@ import pytest
 from kio.schema.index import schema_name_map
 
 from tests.support.wire_values import fullest
-from wire.codec import encode
-from wire.codegen.kio_plans import plan_of
-from wire.errors import TooManyElements, UnsupportedVersion
-from wire.messages.index import MESSAGES
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import api_version, message_types, request_class, response_class
-from wire.protocol.bodies import TYPED_APIS, prepare, read_request
+from kquorum.wire.codec import encode
+from kquorum.wire.codegen.kio_plans import plan_of
+from kquorum.wire.errors import TooManyElements, UnsupportedVersion
+from kquorum.wire.messages.index import MESSAGES
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import api_version, message_types, request_class, response_class
+from kquorum.wire.protocol.bodies import TYPED_APIS, prepare, read_request
 
 
 @pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.CREATE_TOPICS])

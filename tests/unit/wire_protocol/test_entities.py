@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from wire import message_codec
-from wire.codec import EncodedBody, decode, encode
-from wire.messages.unregister_broker import UnregisterBrokerResponse
-from wire.protocol.apis import ApiKey, request_class, response_class, supported_versions
-from wire.protocol.entities import ErrorCode, build
+from kquorum.wire import message_codec
+from kquorum.wire.codec import EncodedBody, decode, encode
+from kquorum.wire.messages.unregister_broker import UnregisterBrokerResponse
+from kquorum.wire.protocol.apis import ApiKey, request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import ErrorCode, build
 
 TOPIC_ID = UUID(int=77)
 
@@ -191,10 +191,10 @@ def test_importing_the_protocol_imports_no_message_class() -> None:
 def test_warming_up_leaves_no_import_to_the_first_message() -> None:
     code = (
         "import sys\n"
-        "from wire.protocol.warm_up import warm_up\n"
-        "from wire.protocol.apis import request_class\n"
-        "from wire.protocol.headers import encode_request\n"
-        "from wire.protocol.entities import build\n"
+        "from kquorum.wire.protocol.warm_up import warm_up\n"
+        "from kquorum.wire.protocol.apis import request_class\n"
+        "from kquorum.wire.protocol.headers import encode_request\n"
+        "from kquorum.wire.protocol.entities import build\n"
         "warm_up([52, 12])\n"
         "modules = set(sys.modules)\n"
         "values = {'group_id': 'g', 'generation_id': 1, 'member_id': 'm'}\n"

@@ -8,13 +8,13 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v17.request import FetchRequest
 
-from raft.adapters.kafka_codec import codec
-from raft.messages import FetchRequest as Fetch
-from raft.voters import ReplicaKey
-from wire.codec import decode, encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
+from kquorum.raft.adapters.kafka_codec import codec
+from kquorum.raft.messages import FetchRequest as Fetch
+from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 
 ANNOTATION = bytes(range(25))
 FETCH = Fetch(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.errors import DecodeError
-from wire.protocol.frames import FrameDecoder, FrameTooLarge, InvalidFrameLength, encode_frame
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.protocol.frames import FrameDecoder, FrameTooLarge, InvalidFrameLength, encode_frame
 
 LIMIT = 1000
 FRAMES = st.lists(st.binary(min_size=1, max_size=60), max_size=8)

@@ -13,11 +13,11 @@ from kio.schema.response_header.v0.header import ResponseHeader as ResponseHeade
 from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeaderV1
 from kio.serial import entity_writer
 
-from wire.codec import encode
-from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
-from wire.protocol.apis import ApiKey, api_version, request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import (
+from kquorum.wire.codec import encode
+from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from kquorum.wire.protocol.apis import ApiKey, api_version, request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import (
     MAX_TAGGED_FIELDS,
     EncodedBody,
     UnsupportedRequest,

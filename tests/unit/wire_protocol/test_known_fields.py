@@ -9,13 +9,13 @@ import pytest
 from kio.schema.index import schema_name_map
 
 from tests.tidy.tree import ROOT
-from wire.protocol.known_fields import FORMER_FIELDS, field_names
+from kquorum.wire.protocol.known_fields import FORMER_FIELDS, field_names
 
 # Answers of an old version are built from a superset of its fields, in the loop.
 _BUILD_AN_OLD_ANSWER = """
 import sys
-from wire.protocol.apis import response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.wire.protocol.apis import response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 topic = {"topic": "t", "topic_id": None, "partitions": ()}
 newest = supported_versions(1)[1]

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.commands.audit.answers import Answer, AnswerTable, ids, number
-from cli.commands.audit.query import (
+from kquorum.cli.commands.audit.answers import Answer, AnswerTable, ids, number
+from kquorum.cli.commands.audit.query import (
     Asked,
     AuditQuery,
     check_broker_known,
@@ -17,11 +17,11 @@ from cli.commands.audit.query import (
     lives_of_topic,
     moment_of,
 )
-from spark_replay.questions.as_of import as_of, held
-from spark_replay.questions.entities import Narrowing
-from spark_replay.questions.moments import Moment, time_text
-from wire.safe_text import safe_text
-from wire.wording import counted
+from kquorum.spark_replay.questions.as_of import as_of, held
+from kquorum.spark_replay.questions.entities import Narrowing
+from kquorum.spark_replay.questions.moments import Moment, time_text
+from kquorum.wire.safe_text import safe_text
+from kquorum.wire.wording import counted
 
 
 def _voters(frame: DataFrame, total: int | None) -> AnswerTable:

@@ -6,14 +6,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 
-from cli.commands.audit.answers import Answer, AnswerTable, author_cells, author_columns, number
-from cli.commands.audit.query import Asked, AuditQuery, check_broker_known, lives_of_topic, moment_of
-from cli.commands.audit.questions.as_of import acl_resource, resource
-from cli.failures import CliError, ExitStatus
-from spark_replay.questions.authors import has_notes, with_author
-from spark_replay.questions.diff import CHANGES, PASSING, RESTORED, compared, sums_of_diff
-from spark_replay.questions.entities import BY_NAME, Narrowing
-from spark_replay.questions.moments import Moment, time_text
+from kquorum.cli.commands.audit.answers import Answer, AnswerTable, author_cells, author_columns, number
+from kquorum.cli.commands.audit.query import Asked, AuditQuery, check_broker_known, lives_of_topic, moment_of
+from kquorum.cli.commands.audit.questions.as_of import acl_resource, resource
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.questions.authors import has_notes, with_author
+from kquorum.spark_replay.questions.diff import CHANGES, PASSING, RESTORED, compared, sums_of_diff
+from kquorum.spark_replay.questions.entities import BY_NAME, Narrowing
+from kquorum.spark_replay.questions.moments import Moment, time_text
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~", "passing": "±", "restored": "="}
 _WORDS = {PASSING: "came and went", RESTORED: "changed and changed back"}

@@ -5,10 +5,10 @@ from collections import Counter
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
-from cli.commands.audit.answers import Answer, AnswerTable, plain
-from cli.commands.audit.query import OpenedTables
-from cli.failures import CliError, ExitStatus
-from spark_replay.questions.sql import BadSql, make_views, query, what_is_wrong
+from kquorum.cli.commands.audit.answers import Answer, AnswerTable, plain
+from kquorum.cli.commands.audit.query import OpenedTables
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.questions.sql import BadSql, make_views, query, what_is_wrong
 
 _NUMBERS = ("int", "bigint", "smallint", "tinyint", "double", "float", "decimal")
 _LONG = frozenset({"payload", "comment", "data_type", "reason", "problem"})

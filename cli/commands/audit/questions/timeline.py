@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.commands.audit.answers import (
+from kquorum.cli.commands.audit.answers import (
     Answer,
     AnswerTable,
     author_cells,
@@ -16,19 +16,19 @@ from cli.commands.audit.answers import (
     number,
     reason_text,
 )
-from cli.commands.audit.query import (
+from kquorum.cli.commands.audit.query import (
     AuditQuery,
     check_broker_known,
     check_partition_known,
     lives_of_topic,
     with_limits,
 )
-from cli.failures import CliError, ExitStatus
-from spark_replay.questions.authors import has_notes
-from spark_replay.questions.broker_timeline import broker_timeline
-from spark_replay.questions.moments import time_text
-from spark_replay.questions.silences import silence_notes
-from spark_replay.questions.timeline import requests, topic_timeline
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.questions.authors import has_notes
+from kquorum.spark_replay.questions.broker_timeline import broker_timeline
+from kquorum.spark_replay.questions.moments import time_text
+from kquorum.spark_replay.questions.silences import silence_notes
+from kquorum.spark_replay.questions.timeline import requests, topic_timeline
 
 NO_NOTES = (
     "this log holds no audit notes, as logs that Apache Kafka wrote never do: who asked for a change is not recorded; "

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.commands.audit.answers import Answer, AnswerTable, cause_text, duration, ids, number
-from cli.commands.audit.query import AuditQuery, lives_of_topic, with_limits
-from spark_replay.questions.moments import Moment, last_moment, time_text
-from spark_replay.questions.silences import (
+from kquorum.cli.commands.audit.answers import Answer, AnswerTable, cause_text, duration, ids, number
+from kquorum.cli.commands.audit.query import AuditQuery, lives_of_topic, with_limits
+from kquorum.spark_replay.questions.moments import Moment, last_moment, time_text
+from kquorum.spark_replay.questions.silences import (
     NEW_EPOCH,
     SAME_EPOCH,
     has_idle_records,
     silence_notes,
     silences,
 )
-from spark_replay.questions.unavailable import NO_LEADER, OPEN, REMOVED, alike, unavailable, with_sizes
-from wire.wording import counted
+from kquorum.spark_replay.questions.unavailable import NO_LEADER, OPEN, REMOVED, alike, unavailable, with_sizes
+from kquorum.wire.wording import counted
 
 QUORUM_MIN_MS = 2_000
 _KINDS = {NO_LEADER: "no leader", "under_min_isr": "under min ISR"}

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.listener import BrokerListener
-from broker.apis.api import Authorized, BrokerApi, LocalAsync
-from broker.apis.registry import BROKER_APIS
-from broker.apis.services import BrokerServices, DelayedOperation
-from broker.apis.services import RequestContext as HandlerContext
-from broker.metadata_cache.cache import MetadataCache
-from metadata.controller.requests import Values
-from network.connection import KafkaConnection
-from network.errors import ConnectionLost
-from network.requests import RequestContext
+from kquorum.broker.adapters.listener import BrokerListener
+from kquorum.broker.apis.api import Authorized, BrokerApi, LocalAsync
+from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.broker.apis.services import BrokerServices, DelayedOperation
+from kquorum.broker.apis.services import RequestContext as HandlerContext
+from kquorum.broker.metadata_cache.cache import MetadataCache
+from kquorum.metadata.controller.requests import Values
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.errors import ConnectionLost
+from kquorum.network.requests import RequestContext
 from tests.support.broker_services import broker_services
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.protocol.headers import RequestHeader
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import RequestHeader
 
 # Longer than any test takes.
 FOREVER_MS = 600_000

@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.describe_log_dirs import described_log_dirs
-from metadata.image.cluster import BrokerRegistration
-from wire.codec import decode, encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.broker.apis.describe_log_dirs import described_log_dirs
+from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 FIRST, SECOND = UUID(int=1 << 70), UUID(int=2 << 70)
 LOG_DIRS = {FIRST: "/data/first", SECOND: "/data/second"}

@@ -3,12 +3,12 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.registry import BROKER_APIS
+from kquorum.broker.apis.registry import BROKER_APIS
 from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import Broker, with_broker
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
 
 LOWEST, HIGHEST = BROKER_APIS[ApiKey.LIST_GROUPS].versions
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.list_offsets import handle_list_offsets
-from broker.client_access import Unlimited
+from kquorum.broker.apis.list_offsets import handle_list_offsets
+from kquorum.broker.client_access import Unlimited
 from tests.support.images import broker_record, image_of, partition_record, topic_records
-from wire.codec import decode, encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 IMAGE = image_of(broker_record(1), *topic_records(1, "orders", partition_record(1, 0, (1,))))
 LOWEST, HIGHEST = supported_versions(ApiKey.LIST_OFFSETS)

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.api import Local, Refused
-from broker.apis.registry import BROKER_APIS
-from network.aside import Aside
-from network.connection import KafkaConnection
-from network.errors import ConnectionLost
-from network.limits import ServerLimits
+from kquorum.broker.apis.api import Local, Refused
+from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.network.aside import Aside
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.errors import ConnectionLost
+from kquorum.network.limits import ServerLimits
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 NAME = {"client_software_name": "test", "client_software_version": "1"}
 MOST = ServerLimits().max_request_elements

@@ -3,13 +3,13 @@
 import pytest
 from kio.schema.index import api_key_map
 
-from broker.apis.api import Authorized, Forwarded, Local, Refused
-from broker.apis.registry import ANSWERED_BY_SERVER, BROKER_APIS, FORWARDED_APIS, NOT_OFFERED
-from metadata.authorizer.authorization import Authorization
-from metadata.controller_apis import CONTROLLER_APIS, FORWARDABLE_APIS, QUESTIONS, EntryLimit
-from network.authentication import BEFORE_AUTHENTICATION
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import supported_versions
+from kquorum.broker.apis.api import Authorized, Forwarded, Local, Refused
+from kquorum.broker.apis.registry import ANSWERED_BY_SERVER, BROKER_APIS, FORWARDED_APIS, NOT_OFFERED
+from kquorum.metadata.authorizer.authorization import Authorization
+from kquorum.metadata.controller_apis import CONTROLLER_APIS, FORWARDABLE_APIS, QUESTIONS, EntryLimit
+from kquorum.network.authentication import BEFORE_AUTHENTICATION
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
 
 # The APIs that Kafka 4.3's schemas give to controllers' listeners alone; brokers' listeners have all others.
 OF_CONTROLLERS_ALONE = {

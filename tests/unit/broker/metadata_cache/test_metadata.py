@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.metadata_cache.answers import (
+from kquorum.broker.metadata_cache.answers import (
     ALL_TOPIC_OPERATIONS,
     OPERATIONS_NOT_ASKED,
     MetadataAnswer,
     handle_metadata,
 )
-from broker.metadata_cache.cache import controller_id_for_clients
-from broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
-from metadata.image.image import MetadataImage
+from kquorum.broker.metadata_cache.cache import controller_id_for_clients
+from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -25,10 +25,10 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from wire.codec import decode, encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 

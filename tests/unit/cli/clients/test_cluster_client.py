@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
-from wire.protocol.apis import ApiKey
-from wire.uuids import uuid_to_text
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.uuids import uuid_to_text
 
 NOT_LEADER = 6
 LEADER_NOT_AVAILABLE = 5

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.certificates import write
 
 PASSWORD = "never-to-be-shown"

@@ -10,19 +10,19 @@ from typing import Any
 import grpc
 import pytest
 
-from cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered
-from cli.commands.brokers.members import ask_members
-from cli.commands.brokers.members_grpc import describe_brokers
-from cli.commands.quorum.history import fetch_elections
-from cli.commands.topics.image_reads import read_topics
-from cli.commands.watch.stream import ChangeStream
-from cli.failures import CliError, ExitStatus
-from cli.main import run as run_command
-from metadata.grpc.server import start_inspect_server
-from network.errors import CannotConnect, ConnectTimedOut, RequestTimedOut
-from network.security.client_security import ClientSecurity, client_security
-from network.security.tls import read_tls_files
-from node.config.addresses import HostPort
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered
+from kquorum.cli.commands.brokers.members import ask_members
+from kquorum.cli.commands.brokers.members_grpc import describe_brokers
+from kquorum.cli.commands.quorum.history import fetch_elections
+from kquorum.cli.commands.topics.image_reads import read_topics
+from kquorum.cli.commands.watch.stream import ChangeStream
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.main import run as run_command
+from kquorum.metadata.grpc.server import start_inspect_server
+from kquorum.network.errors import CannotConnect, ConnectTimedOut, RequestTimedOut
+from kquorum.network.security.client_security import ClientSecurity, client_security
+from kquorum.network.security.tls import read_tls_files
+from kquorum.node.config.addresses import HostPort
 from tests.support.certificates import HOSTS, issued, write
 from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
 from tests.support.grpc_harness import run
@@ -30,9 +30,9 @@ from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_members import FakeMembers
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 from tests.unit.security.test_connections import API, SCRAM, Keys, listener, serving
-from wire.proto.inspect_pb2_grpc import InspectServicer, add_InspectServicer_to_server
-from wire.proto.quorum_pb2_grpc import QuorumServicer, add_QuorumServicer_to_server
-from wire.protocol.apis import ApiKey
+from kquorum.wire.proto.inspect_pb2_grpc import InspectServicer, add_InspectServicer_to_server
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumServicer, add_QuorumServicer_to_server
+from kquorum.wire.protocol.apis import ApiKey
 
 HOST = "127.0.0.1"
 NOBODY = HostPort(HOST, 1)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from raft.inputs import Input
-from raft.ports import QuorumAt
-from raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.raft.inputs import Input
+from kquorum.raft.ports import QuorumAt
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 
 FOLDER = Path("/data/__cluster_metadata-0")
 START_MS = 5_000_000

@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from metadata.adapters.snapshot_manager import SnapshotManager, SnapshotSettings
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.snapshot import LoadedSnapshot, load_snapshot
-from raft.inputs import SnapshotWritten
-from snapshots.naming import SnapshotId
+from kquorum.metadata.adapters.snapshot_manager import SnapshotManager, SnapshotSettings
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.snapshot import LoadedSnapshot, load_snapshot
+from kquorum.raft.inputs import SnapshotWritten
+from kquorum.snapshots.naming import SnapshotId
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.images import image_of, partition_record, topic_records
 from tests.unit.metadata.adapters.snapshot_parts import FOLDER, START_MS, FakeReplica, until
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
-from wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
 
 SETTINGS = SnapshotSettings(
     max_bytes=1000,

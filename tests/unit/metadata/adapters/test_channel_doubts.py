@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.controller_channel import (
+from kquorum.metadata.adapters.controller_channel import (
     LEADERS_MAX,
     LOSSES_IN_COMPANY,
     LOSSES_MAX,
@@ -17,9 +17,9 @@ from metadata.adapters.controller_channel import (
     ControllerUnavailable,
     LostConnections,
 )
-from metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest, Values
 from tests.support.running_controllers import RunningController, eventually, run
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def channel_to(address: ControllerAddress, retry_timeout_ms: int = 5_000) -> ControllerChannel:

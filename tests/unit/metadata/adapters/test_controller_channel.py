@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel, ControllerUnavailable
-from metadata.controller.requests import ControllerRequest, Values
-from network.server import KafkaServer
+from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel, ControllerUnavailable
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.network.server import KafkaServer
 from tests.support.running_controllers import RunningController, eventually, run
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 HEARTBEAT = {
     "broker_id": 1,
@@ -188,7 +188,7 @@ def test_an_error_that_is_not_about_the_office_is_for_the_caller() -> None:
 
 
 def test_a_controller_that_does_not_offer_the_api_is_told_about() -> None:
-    from network.errors import NoCommonVersion
+    from kquorum.network.errors import NoCommonVersion
 
     async def work() -> None:
         server = KafkaServer(

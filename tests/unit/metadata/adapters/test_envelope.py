@@ -9,26 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters import listener
-from metadata.adapters.controller_channel import ControllerChannel
-from metadata.adapters.envelope import EnvelopeRefusedError, unwrap, wrap
-from metadata.adapters.listener import controller_listener_apis
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.forwarding import (
+from kquorum.metadata.adapters import listener
+from kquorum.metadata.adapters.controller_channel import ControllerChannel
+from kquorum.metadata.adapters.envelope import EnvelopeRefusedError, unwrap, wrap
+from kquorum.metadata.adapters.listener import controller_listener_apis
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.forwarding import (
     decode_address,
     decode_principal,
     encode_address,
     encode_principal,
     is_for_the_leader,
 )
-from network.limits import ServerLimits
+from kquorum.network.limits import ServerLimits
 from tests.support.running_controllers import RunningController, run
-from wire.errors import DecodeError
-from wire.protocol import headers, warm_up
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import ApiVersion, request_class, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.headers import decode_response, encode_request, encode_request_header
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.protocol import headers, warm_up
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import decode_response, encode_request, encode_request_header
 
 SERVED = controller_listener_apis()
 MAX_ELEMENTS = ServerLimits().max_elements

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from metadata.adapters.log_cleaner import LogCleaner
-from raft.adapters.disk_thread import DiskThread
-from snapshots.adapters.inventory import list_files
-from snapshots.naming import SnapshotId
-from snapshots.retention import KeptSegment, KeptSnapshot, RetentionLimits
-from snapshots.writer import SnapshotWriter
+from kquorum.metadata.adapters.log_cleaner import LogCleaner
+from kquorum.raft.adapters.disk_thread import DiskThread
+from kquorum.snapshots.adapters.inventory import list_files
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.retention import KeptSegment, KeptSnapshot, RetentionLimits
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.support.fault_file_system import FaultFileSystem, refused
 from tests.unit.metadata.adapters.snapshot_parts import FOLDER, START_MS, FakeReplica, run, until
 

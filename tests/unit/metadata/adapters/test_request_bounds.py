@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.registry import BROKER_APIS
-from metadata.adapters.request_bounds import RequestBounds
-from metadata.controller.requests import ApiError
-from metadata.controller_apis import CONTROLLER_APIS
-from wire.codec import decode_bounded, elements_read, encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.metadata.adapters.request_bounds import RequestBounds
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller_apis import CONTROLLER_APIS
+from kquorum.wire.codec import decode_bounded, elements_read, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 TOPICS = 5_000
 

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from immutables import Map
 
-from metadata.adapters.sasl_credentials import ImageCredentials
-from metadata.delegation_tokens import token_hmac
-from metadata.image.image import MetadataImage
-from metadata.image.security import DelegationToken, ScramCredential, SecurityDelta, SecurityImage
-from metadata.image.security import ScramUser as UserKey
-from network.security.scram import ScramError, keys_of, parse_server_first
-from network.security.scram_client import ScramClient
-from network.security.scram_server import ScramLookup, ScramServer, ScramUser
-from network.security.unknown_user_credentials import AS_KAFKA
+from kquorum.metadata.adapters.sasl_credentials import ImageCredentials
+from kquorum.metadata.delegation_tokens import token_hmac
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.security import DelegationToken, ScramCredential, SecurityDelta, SecurityImage
+from kquorum.metadata.image.security import ScramUser as UserKey
+from kquorum.network.security.scram import ScramError, keys_of, parse_server_first
+from kquorum.network.security.scram_client import ScramClient
+from kquorum.network.security.scram_server import ScramLookup, ScramServer, ScramUser
+from kquorum.network.security.unknown_user_credentials import AS_KAFKA
 from tests.support.calls import calls_of
-from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
-from wire.salt_forms import SaltForm, form_of
+from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from kquorum.wire.salt_forms import SaltForm, form_of
 
 SECRET_KEY = "the key that all nodes share"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from metadata.adapters import controller_channel
-from metadata.adapters.controller_channel import ClientGone, ControllerUnavailable
-from metadata.adapters.shares import Shares
-from metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.adapters import controller_channel
+from kquorum.metadata.adapters.controller_channel import ClientGone, ControllerUnavailable
+from kquorum.metadata.adapters.shares import Shares
+from kquorum.metadata.controller.requests import ControllerRequest, Values
 from tests.support.running_controllers import RunningController, eventually, run
 from tests.unit.metadata.adapters.test_controller_channel import (
     HEARTBEAT,
@@ -17,7 +17,7 @@ from tests.unit.metadata.adapters.test_controller_channel import (
     channel_to,
     heartbeat_answer,
 )
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class Table:

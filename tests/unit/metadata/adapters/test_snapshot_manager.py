@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from metadata.adapters import snapshot_manager
-from metadata.image.image import MetadataImage
-from metadata.snapshot import FIRST_RETRY_MS
-from raft.voters import voters_record
-from snapshots.naming import SnapshotId
-from snapshots.reader import SnapshotReader
-from storage.errors import FsyncFailed
+from kquorum.metadata.adapters import snapshot_manager
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.snapshot import FIRST_RETRY_MS
+from kquorum.raft.voters import voters_record
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.storage.errors import FsyncFailed
 from tests.support.fault_file_system import refused
 from tests.unit.metadata.adapters.snapshot_parts import FOLDER, QUORUM, START_MS, run, until
 from tests.unit.metadata.adapters.snapshot_rig import NOTE, SETTINGS, Rig, image_at

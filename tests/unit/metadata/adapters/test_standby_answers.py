@@ -13,14 +13,14 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.listener import ControllerListener, controller_listener_apis
-from metadata.controller_apis import HANDLERS
-from metadata.forwarding import encode_address, encode_principal
-from network.requests import RequestContext
-from raft.adapters.kafka_codec import codec
-from raft.adapters.raft_requests import RaftRequests
-from raft.inputs import Input, ResignRequested
-from raft.messages import (
+from kquorum.metadata.adapters.listener import ControllerListener, controller_listener_apis
+from kquorum.metadata.controller_apis import HANDLERS
+from kquorum.metadata.forwarding import encode_address, encode_principal
+from kquorum.network.requests import RequestContext
+from kquorum.raft.adapters.kafka_codec import codec
+from kquorum.raft.adapters.raft_requests import RaftRequests
+from kquorum.raft.inputs import Input, ResignRequested
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,
     DescribeQuorumRequest,
@@ -30,18 +30,18 @@ from raft.messages import (
     Request,
     UpdateRaftVoterRequest,
 )
-from raft.ready import OutboundResponse
-from raft.voters import Endpoint, ReplicaKey
+from kquorum.raft.ready import OutboundResponse
+from kquorum.raft.voters import Endpoint, ReplicaKey
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
-from wire.codec import decode, encode
-from wire.log_batch import OffsetAndEpoch
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody, RequestHeader, decode_response, encode_request
-from wire.protocol.warm_up import warm_version
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_response, encode_request
+from kquorum.wire.protocol.warm_up import warm_version
 
 PAGE = Path(__file__).parents[4] / "docs" / "standby.md"
 OFFERED = controller_listener_apis()

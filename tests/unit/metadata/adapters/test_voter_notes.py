@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.listener import ControllerListener
-from network.requests import Reply, RequestContext
+from kquorum.metadata.adapters.listener import ControllerListener
+from kquorum.network.requests import Reply, RequestContext
 from tests.support.running_controllers import FakeController
-from wire.operator_reason import reason_fields
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import RequestHeader
+from kquorum.wire.operator_reason import reason_fields
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import RequestHeader
 
 
 def noted(error: ErrorCode) -> list[tuple[str, str | None]]:

@@ -4,31 +4,31 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.listener import ControllerListener
-from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
-from metadata.authorizer.codes import Operation
-from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.controller.config import ControllerConfig
-from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.forwarding import encode_address, encode_principal
-from metadata.image.security import AccessControlEntry
-from network.requests import Reply, RequestContext
+from kquorum.metadata.adapters.listener import ControllerListener
+from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.denial_log import DenialLog
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.refusals import refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.forwarding import encode_address, encode_principal
+from kquorum.metadata.image.security import AccessControlEntry
+from kquorum.network.requests import Reply, RequestContext
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
-from wire.protocol.headers import (
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import (
     EncodedBody,
     RequestHeader,
     decode_response,
     encode_request,
     encode_response_header,
 )
-from wire.protocol.warm_up import warm_version
+from kquorum.wire.protocol.warm_up import warm_version
 
 SASL_PLAINTEXT = 2
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.authorizer.codes import Operation, ResourceType
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from tests.support.acl_worlds import ADMIN, acl
 from tests.unit.metadata.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 NONE = ErrorCode.none
 TOPIC_FAILED = ErrorCode.topic_authorization_failed

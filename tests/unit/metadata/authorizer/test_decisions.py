@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata.authorizer.authorizer import (
+from kquorum.metadata.authorizer.authorizer import (
     Authorizer,
     AuthorizerConfig,
     NotLoadedError,
     parse_super_users,
 )
-from metadata.authorizer.codes import TOPIC_OPERATIONS, Operation, ResourceType
-from metadata.image.security import AccessControlEntry
+from kquorum.metadata.authorizer.codes import TOPIC_OPERATIONS, Operation, ResourceType
+from kquorum.metadata.image.security import AccessControlEntry
 from tests.support.acl_worlds import (
     ADMIN,
     ALICE,

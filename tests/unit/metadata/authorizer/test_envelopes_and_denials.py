@@ -2,13 +2,13 @@
 
 from kio.schema.errors import ErrorCode
 
-from metadata.authorizer.access import Denial
-from metadata.authorizer.codes import Operation, ResourceType
-from metadata.authorizer.denial_log import MOST_IN_A_WINDOW, DenialLog
+from kquorum.metadata.authorizer.access import Denial
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
+from kquorum.metadata.authorizer.denial_log import MOST_IN_A_WINDOW, DenialLog
 from tests.support.acl_worlds import ADMIN, ALICE, BOB, HERE, acl
 from tests.support.controller_world import NODE_ID, topic
 from tests.unit.metadata.authorizer.listener_world import ListenerWorld
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 CREATION = {"topics": [topic("new")], "timeout": 1000}
 FAILED = ErrorCode.cluster_authorization_failed

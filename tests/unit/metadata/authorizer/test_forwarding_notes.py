@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from metadata.authorizer.codes import Operation, ResourceType
-from metadata.controller.log_writer import audit_notes
-from metadata.forwarding import tells_error
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
+from kquorum.metadata.controller.log_writer import audit_notes
+from kquorum.metadata.forwarding import tells_error
 from tests.support.acl_worlds import acl
 from tests.support.controller_world import topic
 from tests.unit.metadata.authorizer.listener_world import ListenerWorld
-from wire.forwarding_id import forwarding_fields, forwarding_id_of
-from wire.metadata_records.features import NoOpRecord
-from wire.operator_reason import reason_fields
-from wire.proto.audit_pb2 import AuditNote
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.forwarding_id import forwarding_fields, forwarding_id_of
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.operator_reason import reason_fields
+from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.protocol.api_keys import ApiKey
 
 ID = bytes(range(16))
 MAY_CREATE = acl(Operation.CREATE, "new", ResourceType.TOPIC)

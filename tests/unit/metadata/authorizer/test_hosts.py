@@ -2,10 +2,10 @@
 
 import pytest
 
-from metadata.authorizer.acl_index import AclIndex, Decision
-from metadata.authorizer.codes import Operation, ResourceType
+from kquorum.metadata.authorizer.acl_index import AclIndex, Decision
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from tests.support.acl_worlds import ALICE, DENY, acl
-from wire.addresses import normal_address
+from kquorum.wire.addresses import normal_address
 
 # Java's InetAddress.getHostAddress writes IPv6 in full, and IPv4 within IPv6 as IPv4; Python's sockets do neither.
 SAME = [

@@ -2,16 +2,16 @@
 
 import hashlib
 
-from metadata.controller.log_writer import audit_notes
-from metadata.controller.requests import ControllerRequest
+from kquorum.metadata.controller.log_writer import audit_notes
+from kquorum.metadata.controller.requests import ControllerRequest
 from tests.support.controller_world import World, topic
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.features import (
     NoOpRecord,
 )
-from wire.metadata_records.topics import TopicRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
+from kquorum.wire.metadata_records.topics import TopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
 
 
 def test_administrative_changes_carry_chained_audit_notes() -> None:

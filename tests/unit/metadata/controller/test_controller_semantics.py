@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import controller as controller_module
-from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from metadata.controller.controller import Controller
-from metadata.controller.periodic import Outcome, PeriodicTask
-from metadata.controller.quorum.activation import LogUnsupported
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller_apis import HANDLERS
-from metadata.image.errors import ReplayError
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller import controller as controller_module
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.controller.periodic import Outcome, PeriodicTask
+from kquorum.metadata.controller.quorum.activation import LogUnsupported
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller_apis import HANDLERS
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
-from wire.log_batch import build_batch
-from wire.metadata_records.configs import ClientQuotaRecord, EntityData
-from wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
-from wire.metadata_records.topics import RemoveTopicRecord
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.record_frame import encode_record
-from wire.uuids import METADATA_TOPIC_ID
+from kquorum.wire.log_batch import build_batch
+from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
+from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
+from kquorum.wire.metadata_records.topics import RemoveTopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.uuids import METADATA_TOPIC_ID
 
 
 class ResigningRaft(FakeRaft):

@@ -4,13 +4,13 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.controller import Controller
-from metadata.controller.log_writer import audit_notes
-from metadata.loader import MetadataLoader
-from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
-from raft.errors import RecordBatchTooLargeError
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.controller import Controller
+from kquorum.metadata.controller.log_writer import audit_notes
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
+from kquorum.raft.errors import RecordBatchTooLargeError
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import (
     CLUSTER_ID,
     SESSION_MS,
@@ -21,14 +21,14 @@ from tests.support.controller_world import (
     kinds,
     topic,
 )
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
 )
-from wire.metadata_records.topics import PartitionRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.topics import PartitionRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 SMALL_BATCH = 2000
 PARTITIONS = 60

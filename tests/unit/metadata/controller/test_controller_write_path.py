@@ -5,23 +5,23 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.quorum.activation import LogUnsupported
-from metadata.image.image import MetadataImage
-from metadata.image.records import image_records
-from metadata.loader import MetadataLoader
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.quorum.activation import LogUnsupported
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.records import image_records
+from kquorum.metadata.loader import MetadataLoader
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import NODE_ID, World, topic
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
 )
-from wire.metadata_records.topics import TopicRecord
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records.topics import TopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
 
 
 def state_of(image: MetadataImage) -> list[str]:

@@ -6,17 +6,17 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import controller as controller_module
-from metadata.controller import divided_requests
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ControllerRequest
-from metadata.controller.results import ControllerResult
-from metadata.controller_apis import HANDLERS
-from metadata.forwarding import is_for_the_leader
-from metadata.image.image import MetadataImage
+from kquorum.metadata.controller import controller as controller_module
+from kquorum.metadata.controller import divided_requests
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.controller.results import ControllerResult
+from kquorum.metadata.controller_apis import HANDLERS
+from kquorum.metadata.forwarding import is_for_the_leader
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.controller_world import World, assigned, topic
 from tests.unit.metadata.controller.test_controller_semantics import FaultyWorld
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 @pytest.fixture(autouse=True)

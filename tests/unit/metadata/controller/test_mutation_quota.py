@@ -6,19 +6,19 @@ import pytest
 from immutables import Map
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.mutation_quotas import (
+from kquorum.metadata.controller.mutation_quotas import (
     CONTROLLER_MUTATION_RATE,
     Allowance,
     MutationCharges,
     MutationQuotas,
     allowance_of,
 )
-from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.image.quotas import ClientQuotasImage, QuotaEntity
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
 from tests.support.controller_world import World, topic
-from wire.metadata_records.configs import ClientQuotaRecord, EntityData
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
 
 ALICE, ANY_USER = ("user", "alice"), ("user", None)
 APP, ANY_CLIENT = ("client-id", "app"), ("client-id", None)

@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import not_controller
+from kquorum.metadata.controller.requests import not_controller
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from metadata.delegation_tokens import HMAC_KEY_CONFIG
-from metadata.describe.delegation_tokens import describe_delegation_token
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.image import MetadataImage
-from metadata.image.security import DelegationToken
+from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG
+from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.security import DelegationToken
 from tests.support.api_calls import request_of
 from tests.support.calls import calls_of
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
 
 TOKENS, OWNERS = 200, 1_900
 

@@ -3,11 +3,11 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.describe.describe_request import DescribeRequest
-from metadata.describe.scram import describe_user_scram_credentials
-from metadata.image.image import MetadataImage
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.describe.scram import describe_user_scram_credentials
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.api_calls import answer_of, request_of
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
 

@@ -8,19 +8,19 @@ from uuid import UUID
 
 import grpc
 
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.grpc.access import MemberGate
-from metadata.grpc.broker.requests import Membership
-from metadata.grpc.broker.service import BrokerCalls
-from metadata.image.image import MetadataImage
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.grpc.broker.requests import Membership
+from kquorum.metadata.grpc.broker.service import BrokerCalls
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.controller_world import CLUSTER_ID, World
 from tests.support.grpc_harness import serving
 from tests.support.grpc_source import FakeSource
-from wire.proto import broker_pb2 as pb
-from wire.proto.broker_pb2_grpc import BrokerStub
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 MEMBERSHIP = Membership(cluster_id=CLUSTER_ID, heartbeat_interval_ms=300, session_timeout_ms=9_000)
 

@@ -8,22 +8,22 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from cli.clients.grpc_client import transfer_leadership
-from cli.commands.watch.stream import ChangeStream
-from cli.failures import CliError
-from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
-from metadata.authorizer.codes import Operation
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.grpc.access import MemberGate
-from metadata.image.image import MetadataImage
-from node.config.addresses import HostPort
+from kquorum.cli.clients.grpc_client import transfer_leadership
+from kquorum.cli.commands.watch.stream import ChangeStream
+from kquorum.cli.failures import CliError
+from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.config.addresses import HostPort
 from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.grpc_harness import failure_of, run, serving
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
-from wire.proto import inspect_pb2, quorum_pb2
-from wire.proto.inspect_pb2_grpc import InspectStub
-from wire.proto.quorum_pb2_grpc import QuorumStub
+from kquorum.wire.proto import inspect_pb2, quorum_pb2
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 
 ANONYMOUS = "User:ANONYMOUS"
 SERVICES: list[tuple[Any, Any]] = [

@@ -9,15 +9,15 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from metadata.adapters.controller_channel import ControllerUnavailable
-from network.errors import NoCommonVersion
+from kquorum.metadata.adapters.controller_channel import ControllerUnavailable
+from kquorum.network.errors import NoCommonVersion
 from tests.support.controller_world import CLUSTER_ID, assigned
 from tests.support.grpc_harness import failure_of, run
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP, MemberRig, member_rig
-from wire.proto import broker_pb2 as pb
-from wire.proto.inspect_pb2 import Endpoint
-from wire.protocol.api_keys import ApiKey
-from wire.uuids import uuid_to_text
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.inspect_pb2 import Endpoint
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.uuids import uuid_to_text
 
 
 def change_of(rig: MemberRig, name: str, *isr: int, **changes: int | bool) -> pb.PartitionChange:

@@ -8,25 +8,25 @@ import grpc
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
-from metadata.authorizer.codes import Operation
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.grpc.access import MemberGate, Refused, host_of
-from metadata.grpc.broker.service import BrokerCalls
-from metadata.image.image import MetadataImage
-from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
-from network.security.pem import KeyPair
-from network.security.reloading import TlsMaterial
-from network.security.tls import TlsFiles
+from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.grpc.access import MemberGate, Refused, host_of
+from kquorum.metadata.grpc.broker.service import BrokerCalls
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
+from kquorum.network.security.pem import KeyPair
+from kquorum.network.security.reloading import TlsMaterial
+from kquorum.network.security.tls import TlsFiles
 from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.certificates import authority, issued
 from tests.support.grpc_harness import failure_of, run, serving
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
 from tests.unit.metadata.grpc.watching import Nobody
-from wire.proto import broker_pb2 as pb
-from wire.proto.broker_pb2_grpc import BrokerStub
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
+from kquorum.wire.protocol.api_keys import ApiKey
 
 MEMBER, HERE = "User:CN=member", "10.0.0.1"
 principal_of = principal_of_certificate(parse_mapping_rules(""))

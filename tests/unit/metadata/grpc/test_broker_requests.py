@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from metadata.grpc import access
-from metadata.grpc.access import BadMessage, status_name, words_for
-from metadata.grpc.broker import requests
+from kquorum.metadata.grpc import access
+from kquorum.metadata.grpc.access import BadMessage, status_name, words_for
+from kquorum.metadata.grpc.broker import requests
 from tests.support.controller_world import World
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP
-from wire.codec import decode, encode
-from wire.proto import broker_pb2 as pb
-from wire.proto.inspect_pb2 import Endpoint
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
-from wire.protocol.entities import build
-from wire.uuids import uuid_to_text
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.inspect_pb2 import Endpoint
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.uuids import uuid_to_text
 
 INCARNATION = UUID(int=77).bytes
 TOPIC_ID = uuid_to_text(UUID(int=1234))

@@ -5,16 +5,16 @@ import asyncio
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.grpc.broker import watch
-from metadata.grpc.broker.requests import alter_partition_message
-from metadata.grpc.feed import ChangeFeed
-from metadata.grpc.source import CommittedLog
+from kquorum.metadata.grpc.broker import watch
+from kquorum.metadata.grpc.broker.requests import alter_partition_message
+from kquorum.metadata.grpc.feed import ChangeFeed
+from kquorum.metadata.grpc.source import CommittedLog
 from tests.support.grpc_source import topic_id
 from tests.unit.metadata.grpc.test_broker_watch import change, filled_source
-from wire.proto import broker_pb2 as pb
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class, supported_versions
-from wire.protocol.entities import build
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 
 
 @pytest.mark.parametrize(("per_step", "steps"), [(2_000, 1), (3, 3)])

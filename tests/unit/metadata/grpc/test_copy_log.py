@@ -5,8 +5,8 @@ import pytest
 
 from tests.support.grpc_harness import Rig, failure_of, run, serving, take, take_all
 from tests.support.grpc_source import FakeSource, topic
-from wire.metadata_records.features import NoOpRecord
-from wire.proto import inspect_pb2 as pb
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.proto import inspect_pb2 as pb
 
 SNAPSHOT = "00000000000000000002-0000000003.checkpoint"
 
@@ -73,7 +73,7 @@ def _committed_up_to(source: FakeSource, offset: int) -> FakeSource:
 def test_what_is_committed_later_follows_and_so_does_the_name_of_a_new_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("metadata.grpc.inspect.copy_log.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("kquorum.metadata.grpc.inspect.copy_log.LOOK_EVERY_S", 0.01)
     source = filled_source()
 
     async def main() -> tuple[bytes, list[str]]:

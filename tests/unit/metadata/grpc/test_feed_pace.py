@@ -5,8 +5,8 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from metadata.grpc.feed import PATIENCE_SECONDS, ChangeFeed, Watcher
-from metadata.grpc.source import CommittedLog
+from kquorum.metadata.grpc.feed import PATIENCE_SECONDS, ChangeFeed, Watcher
+from kquorum.metadata.grpc.source import CommittedLog
 from tests.support.grpc_source import FakeSource, topic
 
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metadata.grpc.inspect import messages
+from kquorum.metadata.grpc.inspect import messages
 from tests.support.grpc_harness import run, serving, take_all
 from tests.support.grpc_source import (
     EPOCH,
@@ -13,9 +13,9 @@ from tests.support.grpc_source import (
     topic,
     topic_id,
 )
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.proto import inspect_pb2 as pb
-from wire.uuids import uuid_to_text
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.uuids import uuid_to_text
 
 
 def filled_source() -> FakeSource:

@@ -9,29 +9,29 @@ from uuid import UUID
 import grpc
 import pytest
 
-from cli.commands.brokers.members_grpc import (
+from kquorum.cli.commands.brokers.members_grpc import (
     describe_brokers,
     describe_nodes,
     row_of,
     wait_applied,
     what_it_says,
 )
-from cli.commands.brokers.rows import BrokerRow, problems_of, table_of
-from cli.commands.topics.wait_all import lagging_words
-from cli.failures import CliError
-from metadata.grpc.quorum.service import BrokerLife, NodeStatus
-from metadata.grpc.server import start_inspect_server
-from metadata.grpc.source import NotTheLeader
-from metadata.image.cluster import BrokerRegistration, Endpoint
-from metadata.image.image import Provenance
-from metadata.members import BrokerProgress
-from node.config.addresses import HostPort
+from kquorum.cli.commands.brokers.rows import BrokerRow, problems_of, table_of
+from kquorum.cli.commands.topics.wait_all import lagging_words
+from kquorum.cli.failures import CliError
+from kquorum.metadata.grpc.quorum.service import BrokerLife, NodeStatus
+from kquorum.metadata.grpc.server import start_inspect_server
+from kquorum.metadata.grpc.source import NotTheLeader
+from kquorum.metadata.image.cluster import BrokerRegistration, Endpoint
+from kquorum.metadata.image.image import Provenance
+from kquorum.metadata.members import BrokerProgress
+from kquorum.node.config.addresses import HostPort
 from tests.support.grpc_harness import failure_of, run
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
-from wire.proto import quorum_pb2 as pb
-from wire.proto.quorum_pb2_grpc import QuorumStub
-from wire.uuids import uuid_to_text
+from kquorum.wire.proto import quorum_pb2 as pb
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
+from kquorum.wire.uuids import uuid_to_text
 
 HOST = "127.0.0.1"
 T = TypeVar("T")

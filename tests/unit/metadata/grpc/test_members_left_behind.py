@@ -2,12 +2,12 @@
 
 import asyncio
 
-from metadata.grpc.broker.requests import Membership, registration_values
-from metadata.grpc.broker.watch import watch
-from metadata.grpc.feed import ChangeFeed
-from metadata.grpc.source import CommittedLog
+from kquorum.metadata.grpc.broker.requests import Membership, registration_values
+from kquorum.metadata.grpc.broker.watch import watch
+from kquorum.metadata.grpc.feed import ChangeFeed
+from kquorum.metadata.grpc.source import CommittedLog
 from tests.unit.metadata.grpc.test_broker_watch import filled_source
-from wire.proto import broker_pb2 as pb
+from kquorum.wire.proto import broker_pb2 as pb
 
 MEMBERSHIP = Membership(cluster_id="c", heartbeat_interval_ms=1, session_timeout_ms=2)
 

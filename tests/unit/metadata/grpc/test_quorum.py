@@ -5,18 +5,18 @@ from collections.abc import AsyncGenerator, Sequence
 import grpc
 import pytest
 
-from cli.clients.grpc_client import transfer_leadership
-from cli.commands.quorum.history import fetch_elections
-from cli.failures import CliError
-from metadata.grpc.quorum.service import TransferRefused
-from metadata.grpc.server import start_inspect_server
-from metadata.grpc.source import LogUnreadable, NotTheLeader
-from node.config.addresses import HostPort
-from raft.elections_history import LeaderChangeAt, RoleEvent
+from kquorum.cli.clients.grpc_client import transfer_leadership
+from kquorum.cli.commands.quorum.history import fetch_elections
+from kquorum.cli.failures import CliError
+from kquorum.metadata.grpc.quorum.service import TransferRefused
+from kquorum.metadata.grpc.server import start_inspect_server
+from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader
+from kquorum.node.config.addresses import HostPort
+from kquorum.raft.elections_history import LeaderChangeAt, RoleEvent
 from tests.support.grpc_harness import failure_of, run
 from tests.support.grpc_source import FakeSource
-from wire.proto import quorum_pb2 as pb
-from wire.proto.quorum_pb2_grpc import QuorumStub
+from kquorum.wire.proto import quorum_pb2 as pb
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 
 HOST = "127.0.0.1"
 EVENTS = tuple(

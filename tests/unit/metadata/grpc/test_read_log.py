@@ -7,7 +7,7 @@ from collections import Counter
 import grpc
 import pytest
 
-from metadata.grpc.inspect import messages
+from kquorum.metadata.grpc.inspect import messages
 from tests.support.grpc_harness import failure_of, run, serving, take, take_all
 from tests.support.grpc_source import (
     EPOCH,
@@ -18,13 +18,13 @@ from tests.support.grpc_source import (
     topic,
     topic_id,
 )
-from wire.control_records import LeaderChangeMessage
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.security import UserScramCredentialRecord
-from wire.proto import inspect_pb2 as pb
-from wire.record_frame import DecodedRecord, decode_record_lenient
-from wire.uuids import uuid_to_text
+from kquorum.wire.control_records import LeaderChangeMessage
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.record_frame import DecodedRecord, decode_record_lenient
+from kquorum.wire.uuids import uuid_to_text
 
 UNKNOWN_TYPE = bytes((1, 99, 0)) + b"later kafka"
 

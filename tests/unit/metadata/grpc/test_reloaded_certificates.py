@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cryptography.x509 import load_der_x509_certificate
 
-from network.security.reloading import TlsMaterial
-from network.security.tls import read_tls_files
+from kquorum.network.security.reloading import TlsMaterial
+from kquorum.network.security.tls import read_tls_files
 from tests.support.certificates import authority, issued, write
 from tests.support.grpc_harness import run, serving
 from tests.support.grpc_source import FakeSource

@@ -7,8 +7,8 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from metadata.grpc import sending
-from metadata.grpc.sending import send_all
+from kquorum.metadata.grpc import sending
+from kquorum.metadata.grpc.sending import send_all
 
 
 class GoneClient:

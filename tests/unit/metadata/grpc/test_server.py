@@ -7,7 +7,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from metadata.grpc.server import GrpcCannotListen, GrpcPortInUse, start_inspect_server
+from kquorum.metadata.grpc.server import GrpcCannotListen, GrpcPortInUse, start_inspect_server
 from tests.support.grpc_harness import run, serving, take
 from tests.support.grpc_source import FakeSource
 

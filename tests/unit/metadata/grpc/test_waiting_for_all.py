@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from metadata.grpc.quorum.service import wait_applied
-from metadata.members import BrokerProgress, waited_for
+from kquorum.metadata.grpc.quorum.service import wait_applied
+from kquorum.metadata.members import BrokerProgress, waited_for
 from tests.support.images import broker_record, image_of
 
 BROKERS = image_of(broker_record(1), broker_record(2, fenced=True), broker_record(3)).cluster.brokers

@@ -8,11 +8,11 @@ from uuid import UUID
 import grpc
 import pytest
 
-from metadata.changes import Change, ChangeKind
-from metadata.grpc.feed import Watcher
+from kquorum.metadata.changes import Change, ChangeKind
+from kquorum.metadata.grpc.feed import Watcher
 from tests.support.grpc_harness import Rig, eventually, failure_of, run, serving, take
 from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
-from wire.control_records import (
+from kquorum.wire.control_records import (
     KRaftVersionFeature,
     LeaderChangeMessage,
     LeaderChangeVoter,
@@ -20,22 +20,22 @@ from wire.control_records import (
     VoterEndpoint,
     VotersRecord,
 )
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
-from wire.proto import inspect_pb2 as pb
-from wire.schema import MetadataRecord
-from wire.uuids import uuid_to_text
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.schema import MetadataRecord
+from kquorum.wire.uuids import uuid_to_text
 
 
 def leader_change(number: int, leader: int, isr: tuple[int, ...]) -> PartitionChangeRecord:

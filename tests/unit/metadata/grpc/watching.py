@@ -7,15 +7,15 @@ from typing import Any
 
 import grpc
 
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.grpc.access import MemberGate
-from metadata.grpc.broker.service import BrokerCalls
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.grpc.broker.service import BrokerCalls
 from tests.support.grpc_harness import serving
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP
-from wire.proto import broker_pb2 as pb
-from wire.proto.broker_pb2_grpc import BrokerStub
-from wire.proto.inspect_pb2 import Broker, Partition
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
+from kquorum.wire.proto.inspect_pb2 import Broker, Partition
 
 
 class Nobody:

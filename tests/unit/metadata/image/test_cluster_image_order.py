@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
-from metadata.state_hash.image_hash import hash_of_image
-from wire.metadata_records.cluster import (
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.state_hash.image_hash import hash_of_image
+from kquorum.wire.metadata_records.cluster import (
     BrokerEndpoint,
     BrokerFeature,
     RegisterBrokerRecord,

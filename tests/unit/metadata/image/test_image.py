@@ -6,18 +6,18 @@ from uuid import UUID
 
 import pytest
 
-from metadata.image.cluster import Endpoint
-from metadata.image.configs import ConfigResource
-from metadata.image.delta import MetadataDelta
-from metadata.image.directories import MIGRATING
-from metadata.image.errors import ReplayError
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partitions import EMPTY_PARTITIONS
-from metadata.image.records import image_from_values, image_records, image_values
-from metadata.image.security import ScramUser
-from wire.errors import UnsupportedVersion
-from wire.metadata_records import cluster, configs, features, security, topics
-from wire.schema import MetadataRecord
+from kquorum.metadata.image.cluster import Endpoint
+from kquorum.metadata.image.configs import ConfigResource
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.directories import MIGRATING
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS
+from kquorum.metadata.image.records import image_from_values, image_records, image_values
+from kquorum.metadata.image.security import ScramUser
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.metadata_records import cluster, configs, features, security, topics
+from kquorum.wire.schema import MetadataRecord
 
 A, B = UUID(int=0xA), UUID(int=0xB)
 DIRECTORY = UUID(int=1000)

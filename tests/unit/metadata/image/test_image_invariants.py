@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from metadata.image.image import MetadataImage
-from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import table_of
-from metadata.image.topics import TopicImage, TopicsImage
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.metadata.image.partitions import table_of
+from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from tests.support.controller_world import World, assigned
 from tests.support.image_invariants import image_violations
 

@@ -4,12 +4,12 @@ import struct
 
 import pytest
 
-from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.log_check.indexes import IndexFault, OffsetIndexWalk, TimeIndexWalk
-from metadata.log_check.small_files import epoch_faults, partition_metadata_fault
+from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
+from kquorum.metadata.log_check.indexes import IndexFault, OffsetIndexWalk, TimeIndexWalk
+from kquorum.metadata.log_check.small_files import epoch_faults, partition_metadata_fault
 from tests.support.sample_logs import LogBuilder
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.features import NoOpRecord
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import NoOpRecord
 
 
 def log(count: int, base: int = 50) -> list[ScannedBatch]:

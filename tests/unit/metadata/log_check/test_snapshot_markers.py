@@ -2,20 +2,20 @@
 
 import pytest
 
-from metadata.image.errors import ReplayError
-from metadata.image.loading import delta_from_values
-from metadata.log_check.snapshot_comparison import SnapshotLoading
-from snapshots.checking import SnapshotFault
-from snapshots.naming import SnapshotId
-from snapshots.writer import SnapshotWriter
+from kquorum.metadata.image.errors import ReplayError
+from kquorum.metadata.image.loading import delta_from_values
+from kquorum.metadata.log_check.snapshot_comparison import SnapshotLoading
+from kquorum.snapshots.checking import SnapshotFault
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.snapshots.writer import SnapshotWriter
 from tests.unit.metadata.test_loader import level
-from wire.metadata_records.features import (
+from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 MARKERS = (BeginTransactionRecord(name="x"), EndTransactionRecord(), AbortTransactionRecord(reason="x"))
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from metadata.state_hash.comparison import (
+from kquorum.metadata.state_hash.comparison import (
     REMEMBERED_STATES,
     TOLD_AGAIN_AFTER_MS,
     Mismatch,
@@ -16,7 +16,7 @@ from metadata.state_hash.comparison import (
     reports_message,
     state_of,
 )
-from raft.voters import ReplicaKey
+from kquorum.raft.voters import ReplicaKey
 
 TWO, THREE = ReplicaKey(2, UUID(int=22)), ReplicaKey(3, UUID(int=33))
 

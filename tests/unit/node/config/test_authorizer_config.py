@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from metadata.authorizer.authorizer import CLASS_NAME
-from node.authorization import LoadWatch, gate_of
-from node.config.errors import ConfigError
-from node.config.load import load_config
-from node.config.model import NodeConfig
+from kquorum.metadata.authorizer.authorizer import CLASS_NAME
+from kquorum.node.authorization import LoadWatch, gate_of
+from kquorum.node.config.errors import ConfigError
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import NodeConfig
 
 NODE = """
 process.roles=broker

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from node.config.errors import ConfigError
-from node.config.load import load_config
-from node.config.model import NodeConfig
-from node.endpoints import advertised_brokers, advertised_controllers, controller_endpoints
+from kquorum.node.config.errors import ConfigError
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import advertised_brokers, advertised_controllers, controller_endpoints
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "combined.toml"
 LINES = {

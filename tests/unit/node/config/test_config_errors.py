@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from node.config.errors import ConfigError
-from node.config.load import load_config
+from kquorum.node.config.errors import ConfigError
+from kquorum.node.config.load import load_config
 from tests.support.config_files import PROPERTIES, SMALL, changed, write
 
 

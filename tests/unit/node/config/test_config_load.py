@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from node.config.addresses import HostPort, Listener, VoterAddress
-from node.config.load import load_config
-from node.config.properties_file import parse_properties
+from kquorum.node.config.addresses import HostPort, Listener, VoterAddress
+from kquorum.node.config.load import load_config
+from kquorum.node.config.properties_file import parse_properties
 from tests.support.config_files import EXAMPLE, PROPERTIES, changed, write
 
 

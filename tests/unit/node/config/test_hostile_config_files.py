@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.clients import security as command_security
-from cli.main import run
-from node.config.errors import ConfigError
-from node.config.load import load_config
-from node.config.properties_file import parse_properties
+from kquorum.cli.clients import security as command_security
+from kquorum.cli.main import run
+from kquorum.node.config.errors import ConfigError
+from kquorum.node.config.load import load_config
+from kquorum.node.config.properties_file import parse_properties
 from tests.support.config_files import PROPERTIES, SMALL, changed, write
 from tests.unit.node.config.test_config_errors import messages
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from node.config.key_hints import unknown_key, value_in_a_unit
+from kquorum.node.config.key_hints import unknown_key, value_in_a_unit
 from tests.support.config_files import SMALL, changed
 from tests.unit.node.config.test_config_errors import messages
 

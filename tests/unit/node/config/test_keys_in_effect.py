@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.internal_topics import creatable_topic
-from metadata.adapters.request_bounds import RequestBounds
-from metadata.configs import used_by
-from metadata.configs.definition import ConfigDefinition
-from metadata.configs.removed import REMOVED
-from metadata.configs.resolution import NodeConfigs
-from metadata.configs.rules import check_group_configs, check_topic_configs
-from metadata.configs.table import (
+from kquorum.broker.internal_topics import creatable_topic
+from kquorum.metadata.adapters.request_bounds import RequestBounds
+from kquorum.metadata.configs import used_by
+from kquorum.metadata.configs.definition import ConfigDefinition
+from kquorum.metadata.configs.removed import REMOVED
+from kquorum.metadata.configs.resolution import NodeConfigs
+from kquorum.metadata.configs.rules import check_group_configs, check_topic_configs
+from kquorum.metadata.configs.table import (
     ALIASES,
     BROKER_CONFIGS,
     FILE_CONFIGS,
@@ -28,22 +28,22 @@ from metadata.configs.table import (
     TOPIC_CONFIGS,
     default_number,
 )
-from metadata.configs.validators import InvalidConfigError
-from metadata.controller.topics.topic_configs import effective_topic_configs
-from metadata.describe.configs import describe_configs
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.configs import GROUP
-from metadata.image.image import MetadataImage
-from network.limits import BudgetLimits, ServerLimits
-from node.config.errors import ConfigError
-from node.config.load import load_config
-from node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
-from node.config.security_keys import SECURITY_KEYS
-from node.config.toml_file import CONTROLLERS_ONLY
-from raft.config import QuorumConfig
+from kquorum.metadata.configs.validators import InvalidConfigError
+from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs
+from kquorum.metadata.describe.configs import describe_configs
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.configs import GROUP
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.limits import BudgetLimits, ServerLimits
+from kquorum.node.config.errors import ConfigError
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
+from kquorum.node.config.security_keys import SECURITY_KEYS
+from kquorum.node.config.toml_file import CONTROLLERS_ONLY
+from kquorum.raft.config import QuorumConfig
 from tests.support import config_files
 from tests.support.api_calls import request_of
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 PRODUCT = Path(__file__).parents[4]
 NOTHING_MORE = {"include_synonyms": False, "include_documentation": False}

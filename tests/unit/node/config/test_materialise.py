@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from node.config.load import load_config
-from node.config.materialise import free_ports, with_free_ports
+from kquorum.node.config.load import load_config
+from kquorum.node.config.materialise import free_ports, with_free_ports
 from tests.support.config_files import EXAMPLE, changed, write
 
 

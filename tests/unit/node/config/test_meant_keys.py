@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.clients.client_keys import doubtful_keys
-from cli.main import run
-from node.config.errors import ConfigError, Place, Problem
-from node.config.load import load_config
+from kquorum.cli.clients.client_keys import doubtful_keys
+from kquorum.cli.main import run
+from kquorum.node.config.errors import ConfigError, Place, Problem
+from kquorum.node.config.load import load_config
 from tests.support import config_files
 
 
@@ -84,7 +84,7 @@ def test_a_reader_that_has_seen_enough_of_the_help_is_no_failure() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        command = [sys.executable, "-m", "cli.entry", "topics"]
+        command = [sys.executable, "-m", "kquorum.cli.entry", "topics"]
         ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writing)

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from network.security.names import PROTOCOLS
-from network.security.plain import encode_plain
-from node.config.errors import ConfigError
-from node.config.exposure import exposure_problems, is_loopback
-from node.config.load import load_config
-from node.config.model import NodeConfig
-from node.security import check_security, controller_client, listener_security
-from node.servers import advertised
+from kquorum.network.security.names import PROTOCOLS
+from kquorum.network.security.plain import encode_plain
+from kquorum.node.config.errors import ConfigError
+from kquorum.node.config.exposure import exposure_problems, is_loopback
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.security import check_security, controller_client, listener_security
+from kquorum.node.servers import advertised
 from tests.support import config_files
 from tests.support.certificates import HOSTS, authority, cluster_certificates, issued, write
-from wire.messages.sasl_authenticate import SaslAuthenticateRequest
-from wire.messages.sasl_handshake import SaslHandshakeRequest
-from wire.protocol.apis import ApiKey
-from wire.protocol.headers import RequestHeader
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.headers import RequestHeader
 
 SECRET = "never-to-be-shown"
 MAP = 'listener.security.protocol.map = "CONTROLLER:SSL,PLAINTEXT:SASL_SSL"'

@@ -4,10 +4,10 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
-from broker.lifecycle_states import BrokerState
-from metadata.image.image import MetadataImage
-from node.commit_watch import Freshness
-from node.observability.figures import BrokerFigures, ControllerFigures, Latency, NodeFigures, QuorumFigures
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.commit_watch import Freshness
+from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, Latency, NodeFigures, QuorumFigures
 
 NOW_MS = 1_700_000_000_000
 FRESH = Freshness(

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from broker.lifecycle_states import BrokerState
-from network.limits import ServerCounters
-from node.commit_watch import Freshness
-from node.observability.families import BROKER_STATES, families_of
-from node.observability.figures import BrokerFigures, ControllerFigures, Latency, QuorumFigures
-from node.observability.gather import quorum_state
-from node.observability.listener_families import listener_families
-from node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
-from raft.roles import Unattached
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.network.limits import ServerCounters
+from kquorum.node.commit_watch import Freshness
+from kquorum.node.observability.families import BROKER_STATES, families_of
+from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, Latency, QuorumFigures
+from kquorum.node.observability.gather import quorum_state
+from kquorum.node.observability.listener_families import listener_families
+from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
+from kquorum.raft.roles import Unattached
 from tests.support.images import broker_record, image_of, topic_records
 from tests.unit.node.observability.figures import NOW_MS, node
 

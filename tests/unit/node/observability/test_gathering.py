@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from broker.lifecycle_states import BrokerState
-from metadata.image.image import MetadataImage, Provenance
-from network.limits import ServerCounters
-from node.observability.figures import NodeFigures
-from node.observability.gather import figures_of
-from node.observability.latency import LatencyMeter
-from raft.roles import Candidate, Follower, Leader, Unattached
-from raft.voters import ReplicaKey
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.network.limits import ServerCounters
+from kquorum.node.observability.figures import NodeFigures
+from kquorum.node.observability.gather import figures_of
+from kquorum.node.observability.latency import LatencyMeter
+from kquorum.raft.roles import Candidate, Follower, Leader, Unattached
+from kquorum.raft.voters import ReplicaKey
 from tests.support.images import broker_record, image_of
 from tests.unit.node.observability.figures import FRESH, NOW_MS
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.lifecycle_states import BrokerState
-from node.observability.figures import NodeFigures
-from node.observability.health import live_reply, ready_reply
+from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.node.observability.figures import NodeFigures
+from kquorum.node.observability.health import live_reply, ready_reply
 from tests.unit.node.observability.figures import BROKER, FRESH, NOW_MS, node
 
 

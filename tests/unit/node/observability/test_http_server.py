@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from node.observability.http_server import (
+from kquorum.node.observability.http_server import (
     MAX_REQUEST_BYTES,
     HttpReply,
     HttpRequest,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from network.limits import ServerCounters
-from node.observability.endpoint import routes_of
-from node.observability.figures import NodeFigures
-from node.observability.http_server import HttpReply, HttpRequest
-from node.observability.latency import WINDOW_MS, ElectionMeter, LatencyMeter
+from kquorum.network.limits import ServerCounters
+from kquorum.node.observability.endpoint import routes_of
+from kquorum.node.observability.figures import NodeFigures
+from kquorum.node.observability.http_server import HttpReply, HttpRequest
+from kquorum.node.observability.latency import WINDOW_MS, ElectionMeter, LatencyMeter
 from tests.unit.node.observability.figures import NOW_MS, node
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]

@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.image.topics import TopicsImage
-from node.observability.partition_counts import PartitionCounter, count_partitions, count_replicas
-from wire.metadata_records.topics import PartitionRecord, TopicRecord
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.topics import TopicsImage
+from kquorum.node.observability.partition_counts import PartitionCounter, count_partitions, count_replicas
+from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
 
 # Replicas, ISR and leader of each partition; two topics, whose lists differ in width. A reassignment adds 9 to all
 # partitions 1.

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import FIRST_VOTERS, list_snapshots, problem_of, snapshot_path
-from raft.ports import LogSummary
-from storage.errors import DamagedRange
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.snapshot_files import FIRST_VOTERS, list_snapshots, problem_of, snapshot_path
+from kquorum.raft.ports import LogSummary
+from kquorum.storage.errors import DamagedRange
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
 from tests.unit.raft.adapters.log_folders import read_all
 from tests.unit.raft.adapters.log_history import FOLDER, LIMITS, Expected, History, check_survivor
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 class PowerGone(BaseException):

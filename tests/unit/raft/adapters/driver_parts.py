@@ -8,17 +8,17 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
-from raft.adapters.driver import RaftDriver
-from raft.config import QuorumConfig
-from raft.inputs import Input, ShutdownRequested
-from raft.node import RaftNode
-from raft.ports import LogSummary, QuorumAt
-from raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
-from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.raft.adapters.driver import RaftDriver
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.inputs import Input, ShutdownRequested
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ports import LogSummary, QuorumAt
+from kquorum.raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
+from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.support.memory_log import MemoryLog
 from tests.support.quorum_state_memory import QuorumStateMemory
 from tests.support.state_machines import RecordingStateMachine
-from wire.log_batch import LogBatch, build_batch
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 TEST_TIMEOUT_S = 120
 

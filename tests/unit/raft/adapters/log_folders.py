@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_files import snapshot_path
-from storage.recovery_point import RecoveryPoint
-from storage.segment import SegmentLimits
-from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, encode_control_record
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
-from wire.record_batch import write_batch
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.snapshot_files import snapshot_path
+from kquorum.storage.recovery_point import RecoveryPoint
+from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, encode_control_record
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
+from kquorum.wire.record_batch import write_batch
 
 FIRST = "00000000000000000000.log"
 

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import SnapshotStore, list_snapshots, snapshot_path
-from raft.ready import QuorumState, SnapshotChunk
-from raft.voters import ReplicaKey
-from snapshots.adapters.durable_snapshot import write_snapshot
-from snapshots.naming import SnapshotId
-from storage.errors import StorageFull
-from storage.retired_files import RetiredFiles
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.snapshot_files import SnapshotStore, list_snapshots, snapshot_path
+from kquorum.raft.ready import QuorumState, SnapshotChunk
+from kquorum.raft.voters import ReplicaKey
+from kquorum.snapshots.adapters.durable_snapshot import write_snapshot
+from kquorum.snapshots.naming import SnapshotId
+from kquorum.storage.errors import StorageFull
+from kquorum.storage.retired_files import RetiredFiles
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import read_all, snapshot_content
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 
 FOLDER = Path("/disk/__cluster_metadata-0")
 LIMITS = SegmentLimits(segment_bytes=6000)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from raft.adapters import file_log, quorum_state_file, snapshot_files
-from raft.adapters.snapshot_files import SnapshotStore
-from snapshots.adapters import durable_snapshot
-from storage import durable_files
-from storage.corruption_marker import remove_corruption_marker
-from storage.file_system import FileSystem
-from storage.recovery_point import RecoveryPoint
-from storage.segment import Segment, segment_path
-from storage.segment_list import SegmentList
-from storage.segmented_log import SegmentedLog
+from kquorum.raft.adapters import file_log, quorum_state_file, snapshot_files
+from kquorum.raft.adapters.snapshot_files import SnapshotStore
+from kquorum.snapshots.adapters import durable_snapshot
+from kquorum.storage import durable_files
+from kquorum.storage.corruption_marker import remove_corruption_marker
+from kquorum.storage.file_system import FileSystem
+from kquorum.storage.recovery_point import RecoveryPoint
+from kquorum.storage.segment import Segment, segment_path
+from kquorum.storage.segment_list import SegmentList
+from kquorum.storage.segmented_log import SegmentedLog
 from tests.support.fault_file_system import FaultFileSystem
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -95,7 +95,7 @@ def flush_of_the_last_segment_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def segment_named_before_its_flush(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("storage.segment_list.unpublished_path", segment_path)
+    patch.setattr("kquorum.storage.segment_list.unpublished_path", segment_path)
 
 
 def snapshot_received_not_flushed(patch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
 """A high watermark inside a batch waits for the rest of it."""
 
-from raft.adapters.delivery import CHUNK_RECORDS, CommitFeed
-from raft.ready import LeaderAndEpoch
+from kquorum.raft.adapters.delivery import CHUNK_RECORDS, CommitFeed
+from kquorum.raft.ready import LeaderAndEpoch
 from tests.support.memory_log import MemoryLog
 from tests.support.state_machines import RecordingStateMachine
-from wire.log_batch import OffsetAndEpoch, build_batch
+from kquorum.wire.log_batch import OffsetAndEpoch, build_batch
 
 SLICES = 3
 

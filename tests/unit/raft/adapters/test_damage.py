@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from storage.errors import DamagedRange, LogCorrupted
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.storage.errors import DamagedRange, LogCorrupted
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import (
     FIRST,
@@ -19,7 +19,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_snapshot,
 )
 from tests.unit.raft.adapters.log_history import FOLDER
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 SIZE = len(batch(0).data)
 

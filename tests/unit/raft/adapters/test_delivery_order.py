@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from raft.adapters.delivery import CommitFeed
-from raft.inputs import ResignRequested
-from raft.messages import FetchRequest
-from raft.ready import QuorumState, Ready
+from kquorum.raft.adapters.delivery import CommitFeed
+from kquorum.raft.inputs import ResignRequested
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.ready import QuorumState, Ready
 from tests.support.memory_log import MemoryLog
 from tests.support.state_machines import RecordingStateMachine
 from tests.unit.raft.context import LOCAL, RaftContext, batch
-from wire.log_batch import LogBatch
+from kquorum.wire.log_batch import LogBatch
 
 
 class HearingContext(RaftContext):

@@ -7,19 +7,19 @@ from random import Random
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import snapshot_path
-from raft.ready import QuorumState
-from storage import recovery_point
-from storage.errors import EnvironmentFault, FsyncFailed, StorageFailed, StorageFull
-from storage.reserved_space import ReservedSpace
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.snapshot_files import snapshot_path
+from kquorum.raft.ready import QuorumState
+from kquorum.storage import recovery_point
+from kquorum.storage.errors import EnvironmentFault, FsyncFailed, StorageFailed, StorageFull
+from kquorum.storage.reserved_space import ReservedSpace
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import SYNCS, FaultFileSystem, refused
 from tests.unit.raft.adapters.disk_checks import check_left
 from tests.unit.raft.adapters.log_folders import batch, batches, read_all, snapshot_content
 from tests.unit.raft.adapters.log_history import FOLDER, SCRIPT, History
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 THREE_A_SEGMENT = SegmentLimits(segment_bytes=3 * SIZE)

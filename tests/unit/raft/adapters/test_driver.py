@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.delivery import CHUNK_BYTES
-from raft.errors import LogDivergedBelowHighWatermarkError, NotLeaderError
-from raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
-from raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
-from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, Ready
-from storage.errors import FsyncFailed
+from kquorum.raft.adapters.delivery import CHUNK_BYTES
+from kquorum.raft.errors import LogDivergedBelowHighWatermarkError, NotLeaderError
+from kquorum.raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
+from kquorum.raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
+from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, Ready
+from kquorum.storage.errors import FsyncFailed
 from tests.unit.raft.adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 REQUEST = OutboundRequest(5, 2, DescribeQuorumRequest())

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.driver import RaftDriver
-from raft.adapters.driver_snapshots import Snapshots
-from raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
-from raft.inputs import LogStartAdvanced, ResponseReceived, SnapshotReceived, SnapshotRefused, SnapshotWritten
-from raft.messages import (
+from kquorum.raft.adapters.driver import RaftDriver
+from kquorum.raft.adapters.driver_snapshots import Snapshots
+from kquorum.raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
+from kquorum.raft.inputs import LogStartAdvanced, ResponseReceived, SnapshotReceived, SnapshotRefused, SnapshotWritten
+from kquorum.raft.messages import (
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     SnapshotSlice,
 )
-from raft.node import RaftNode
-from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
-from storage.errors import StorageFull
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
+from kquorum.storage.errors import StorageFull
 from tests.unit.raft.adapters.driver_parts import (
     Gate,
     RecordingNetwork,
@@ -33,7 +33,7 @@ from tests.unit.raft.adapters.driver_parts import (
     run,
     until,
 )
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 ID = OffsetAndEpoch(5, 1)
 NEWER = OffsetAndEpoch(9, 1)

@@ -8,23 +8,23 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from network.api_versions import ServerFeatures, SupportedFeature
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer
-from raft.adapters.clock import MonotonicWallClock
-from raft.adapters.driver import RaftDriver
-from raft.adapters.election_log import ElectionLog, read_elections
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.kafka_codec.codec import RAFT_APIS
-from raft.adapters.quorum_checkpoint import write_quorum_checkpoint
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.raft_requests import RaftRequests
-from raft.adapters.transport import KafkaTransport
-from raft.config import QuorumConfig
-from raft.messages import AddRaftVoterRequest, ChangeVotersResponse, RemoveRaftVoterRequest
-from raft.node import RaftNode
-from raft.ready import RoleChanged
-from raft.voters import NO_VOTERS, Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from kquorum.network.api_versions import ServerFeatures, SupportedFeature
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.raft.adapters.driver import RaftDriver
+from kquorum.raft.adapters.election_log import ElectionLog, read_elections
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
+from kquorum.raft.adapters.quorum_checkpoint import write_quorum_checkpoint
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.raft_requests import RaftRequests
+from kquorum.raft.adapters.transport import KafkaTransport
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.messages import AddRaftVoterRequest, ChangeVotersResponse, RemoveRaftVoterRequest
+from kquorum.raft.node import RaftNode
+from kquorum.raft.ready import RoleChanged
+from kquorum.raft.voters import NO_VOTERS, Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
 from tests.support.state_machines import RecordingStateMachine
 from tests.unit.raft.adapters.driver_parts import Journal, run, until
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters import election_log
-from raft.adapters.election_log import (
+from kquorum.raft.adapters import election_log
+from kquorum.raft.adapters.election_log import (
     FILE_NAME,
     OLD_FILE_NAME,
     ElectionEvent,
     ElectionLog,
     read_elections,
 )
-from raft.adapters.file_log import FileLog
-from raft.ready import RoleChanged
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.ready import RoleChanged
 
 FOLLOWER = RoleChanged("follower", 4, "a peer named the leader of a newer epoch")
 PROSPECTIVE = RoleChanged("prospective", 4, "fetch timeout")

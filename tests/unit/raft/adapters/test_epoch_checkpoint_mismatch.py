@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from storage.leader_epoch_checkpoint import FILE_NAME, read_epochs
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.storage.leader_epoch_checkpoint import FILE_NAME, read_epochs
 from tests.unit.raft.adapters.log_folders import FIRST, batches, write_log
-from wire.log_batch import LogBatch, build_batch
+from kquorum.wire.log_batch import LogBatch, build_batch
 
 
 def led(start: int, end: int, epoch: int) -> list[LogBatch]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from storage.errors import FsyncFailed
-from storage.segment import SegmentLimits
-from wire.log_batch import LogBatch, build_batch, parse_batches
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.record_batch import BatchHeader
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.storage.errors import FsyncFailed
+from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import LogBatch, build_batch, parse_batches
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.record_batch import BatchHeader
 
 FIRST = "00000000000000000000"
 LOGS = (

@@ -9,18 +9,18 @@ from random import Random
 
 import pytest
 
-from node.metadata_folder import has_lost_its_state
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import SnapshotStore, snapshot_path
-from raft.ready import QuorumState, SnapshotChunk
-from storage.errors import FsyncFailed
-from storage.segment import SegmentLimits
+from kquorum.node.metadata_folder import has_lost_its_state
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.adapters.snapshot_files import SnapshotStore, snapshot_path
+from kquorum.raft.ready import QuorumState, SnapshotChunk
+from kquorum.storage.errors import FsyncFailed
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem, refused
 from tests.unit.raft.adapters.disk_checks import PowerGone, cut_within_start, going_after
 from tests.unit.raft.adapters.log_folders import batches, snapshot_content
 from tests.unit.raft.adapters.log_history import FOLDER
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 LIMITS = SegmentLimits(segment_bytes=400)
 END = 12

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec import codec
-from raft.adapters.kafka_codec.partition import Refusal
-from raft.messages import (
+from kquorum.raft.adapters.kafka_codec import codec
+from kquorum.raft.adapters.kafka_codec.partition import Refusal
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -27,14 +27,14 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.voters import Endpoint, ReplicaKey, VersionRange
-from wire.codec import decode, encode
-from wire.errors import DecodeError, UnsupportedVersion
-from wire.log_batch import OffsetAndEpoch
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody
 
 KEY = ReplicaKey(2, UUID(int=22))
 LISTENERS = (Endpoint("CONTROLLER", "c1", 9093),)

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from network.api_versions import ApiVersionsAnswers, ServerFeatures, SupportedFeature
-from raft.adapters.kafka_codec import codec
-from raft.messages import (
+from kquorum.network.api_versions import ApiVersionsAnswers, ServerFeatures, SupportedFeature
+from kquorum.raft.adapters.kafka_codec import codec
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -21,15 +21,15 @@ from raft.messages import (
     TransferLeadershipRequest,
     VoteResponse,
 )
-from raft.voters import Endpoint, ReplicaKey, VersionRange
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
-from wire.codec import decode, encode
-from wire.errors import UnsupportedVersion
-from wire.messages import api_versions as messages
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.messages import api_versions as messages
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody
 
 KEY = ReplicaKey(2, UUID(int=22))
 LISTENERS = (Endpoint("CONTROLLER", "c1", 9093),)

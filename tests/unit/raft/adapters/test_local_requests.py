@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from raft.adapters.delivery import CHUNK_BYTES
-from raft.adapters.driver import RaftDriver
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.errors import NotLeaderError
-from raft.inputs import ReadRequested, RequestReceived
-from raft.messages import (
+from kquorum.raft.adapters.delivery import CHUNK_BYTES
+from kquorum.raft.adapters.driver import RaftDriver
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.inputs import ReadRequested, RequestReceived
+from kquorum.raft.messages import (
     ChangeVotersResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -20,8 +20,8 @@ from raft.messages import (
     TransferLeadershipRequest,
     TransferLeadershipResponse,
 )
-from raft.ports import RaftPort
-from raft.ready import (
+from kquorum.raft.ports import RaftPort
+from kquorum.raft.ready import (
     LeaderAndEpoch,
     OutboundRequest,
     OutboundResponse,
@@ -32,7 +32,7 @@ from raft.ready import (
     RoleChanged,
     VotersChanged,
 )
-from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.unit.raft.adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 Result = TypeVar("Result")

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from raft.adapters.disk_thread import LogFlusher
-from raft.inputs import Input, LogFlushed
+from kquorum.raft.adapters.disk_thread import LogFlusher
+from kquorum.raft.inputs import Input, LogFlushed
 
 
 class Flushes:

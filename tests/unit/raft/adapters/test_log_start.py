@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from storage.errors import LogCorrupted
-from storage.retired_files import RetiredFiles
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.storage.errors import LogCorrupted
+from kquorum.storage.retired_files import RetiredFiles
+from kquorum.storage.segment import SegmentLimits
 from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
@@ -16,7 +16,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 THREE_EACH = 3 * len(batch(0).data)
 

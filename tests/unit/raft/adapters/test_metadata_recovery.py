@@ -2,11 +2,11 @@
 
 import pytest
 
-from raft.adapters.opening import MetadataBatches
+from kquorum.raft.adapters.opening import MetadataBatches
 from tests.unit.raft.adapters.log_folders import batches
 from tests.unit.raft.adapters.test_epoch_checkpoint_mismatch import led
-from wire.log_batch import LogBatch
-from wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
 
 
 def are_certain(log: list[LogBatch]) -> bool:

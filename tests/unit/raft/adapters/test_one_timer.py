@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from raft.adapters.clock import OneTimer
+from kquorum.raft.adapters.clock import OneTimer
 
 RUNNERS = {"asyncio": asyncio.run, "uvloop": uvloop.run}
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_files import SnapshotGone, SnapshotStore, list_snapshots, snapshot_path
-from raft.log_index import LogIndex
-from storage.errors import LogCorrupted
-from storage.retired_files import RetiredFiles
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.snapshot_files import SnapshotGone, SnapshotStore, list_snapshots, snapshot_path
+from kquorum.raft.log_index import LogIndex
+from kquorum.storage.errors import LogCorrupted
+from kquorum.storage.retired_files import RetiredFiles
 from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
@@ -17,7 +17,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 def place_of(log: FileLog) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from storage import recovery_point
+from kquorum.storage import recovery_point
 from tests.unit.raft.adapters.disk_checks import run_with_cuts
 from tests.unit.raft.adapters.log_history import SCRIPT
 

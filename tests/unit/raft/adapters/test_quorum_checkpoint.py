@@ -6,15 +6,15 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.errors import QuorumCheckpointDamaged
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_checkpoint import (
+from kquorum.raft.adapters.errors import QuorumCheckpointDamaged
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.quorum_checkpoint import (
     FILE_NAME,
     encode_quorum_checkpoint,
     read_quorum_checkpoint,
     write_quorum_checkpoint,
 )
-from raft.voters import (
+from kquorum.raft.voters import (
     Endpoint,
     KRaftVersionAt,
     ReplicaKey,
@@ -25,8 +25,8 @@ from raft.voters import (
     VoterSet,
     voters_record,
 )
-from storage.errors import DamagedInput, StorageFailed
-from wire.control_records import (
+from kquorum.storage.errors import DamagedInput, StorageFailed
+from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -35,7 +35,7 @@ from wire.control_records import (
     decode_control_record,
     encode_control_record,
 )
-from wire.record_batch import check_batch, read_records, write_batch
+from kquorum.wire.record_batch import check_batch, read_records, write_batch
 
 NOW_MS = 1_700_000_000_000
 DIRECTORY = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -5,16 +5,16 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.errors import QuorumStateDamaged
-from raft.adapters.quorum_state_file import (
+from kquorum.raft.adapters.errors import QuorumStateDamaged
+from kquorum.raft.adapters.quorum_state_file import (
     DYNAMIC_QUORUM,
     STATIC_QUORUM,
     QuorumStateFile,
     encode_quorum_state,
 )
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey
-from storage.errors import FsyncFailed
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey
+from kquorum.storage.errors import FsyncFailed
 from tests.support.fault_file_system import FaultFileSystem
 
 V0 = (

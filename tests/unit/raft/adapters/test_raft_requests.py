@@ -4,11 +4,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from network.requests import RequestContext
-from raft.adapters.kafka_codec import codec
-from raft.adapters.raft_requests import RaftRequests
-from raft.inputs import Input, RequestReceived
-from raft.messages import (
+from kquorum.network.requests import RequestContext
+from kquorum.raft.adapters.kafka_codec import codec
+from kquorum.raft.adapters.raft_requests import RaftRequests
+from kquorum.raft.inputs import Input, RequestReceived
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
     DescribeQuorumRequest,
@@ -20,13 +20,13 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.ready import OutboundResponse
-from raft.voters import Endpoint, ReplicaKey
-from wire.codec import decode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.protocol.headers import EncodedBody, RequestHeader
+from kquorum.raft.ready import OutboundResponse
+from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.codec import decode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 
 VOTE = VoteRequest(
     cluster_id="c",

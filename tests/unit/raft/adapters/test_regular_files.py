@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.file_system import POSIX, open_regular, read_regular
+from kquorum.storage.file_system import POSIX, open_regular, read_regular
 
 SECRET = b"a file of the operator"
 

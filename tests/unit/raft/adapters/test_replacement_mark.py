@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.replacement_mark import (
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.replacement_mark import (
     FILE_NAME,
     Replacement,
     forget_replacement,
     mark_replacement,
     replacement_under_way,
 )
-from raft.adapters.snapshot_files import snapshot_path
-from storage.errors import LogCorrupted, StorageFull
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.snapshot_files import snapshot_path
+from kquorum.storage.errors import LogCorrupted, StorageFull
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import (
     batch,
@@ -25,7 +25,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_snapshot,
 )
 from tests.unit.raft.adapters.log_history import FOLDER
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

@@ -6,17 +6,17 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.registry import FORWARDED_APIS
-from metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
-from metadata.features import SUPPORTED_FEATURES
-from metadata.forwarding import encode_principal
-from metadata.image.image import MetadataImage
-from network.connection import KafkaConnection
-from network.server import KafkaServer
-from raft.adapters.kafka_codec import codec
-from raft.adapters.raft_requests import RaftRequests
-from raft.inputs import Input, RequestReceived
-from raft.messages import (
+from kquorum.broker.apis.registry import FORWARDED_APIS
+from kquorum.metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
+from kquorum.metadata.features import SUPPORTED_FEATURES
+from kquorum.metadata.forwarding import encode_principal
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.connection import KafkaConnection
+from kquorum.network.server import KafkaServer
+from kquorum.raft.adapters.kafka_codec import codec
+from kquorum.raft.adapters.raft_requests import RaftRequests
+from kquorum.raft.inputs import Input, RequestReceived
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -25,13 +25,13 @@ from raft.messages import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from raft.ready import OutboundResponse
-from raft.voters import Endpoint, ReplicaKey, VersionRange
+from kquorum.raft.ready import OutboundResponse
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from tests.unit.raft.adapters.driver_parts import run
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
-from wire.protocol.headers import decode_response, encode_request
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import decode_response, encode_request
 
 HOST = "127.0.0.1"
 VOTER = ReplicaKey(4, UUID(int=4))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.file_log import FileLog
 from tests.unit.raft.adapters.log_folders import batches, read_all, write_log, write_snapshot
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 @pytest.mark.parametrize("tail", [1, 2, 5])

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.snapshot_files import (
+from kquorum.raft.adapters.snapshot_files import (
     SnapshotGone,
     SnapshotStore,
     SnapshotUnsound,
     list_snapshots,
     problem_of,
 )
-from raft.ready import SnapshotChunk
-from storage.errors import StorageFailed
-from storage.file_system import POSIX
+from kquorum.raft.ready import SnapshotChunk
+from kquorum.storage.errors import StorageFailed
+from kquorum.storage.file_system import POSIX
 from tests.unit.raft.adapters.log_folders import snapshot_content, write_snapshot
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 ID = OffsetAndEpoch(30, 1)
 

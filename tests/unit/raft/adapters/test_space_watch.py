@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.disk_thread import DiskThread
-from raft.adapters.space_watch import SpaceWatch, SparingStateStore
-from raft.inputs import Input, WritesPaused
-from raft.ready import QuorumState
-from storage.errors import StorageFull
-from storage.file_system import POSIX, PosixFileSystem
-from storage.reserved_space import ReservedSpace
+from kquorum.raft.adapters.disk_thread import DiskThread
+from kquorum.raft.adapters.space_watch import SpaceWatch, SparingStateStore
+from kquorum.raft.inputs import Input, WritesPaused
+from kquorum.raft.ready import QuorumState
+from kquorum.storage.errors import StorageFull
+from kquorum.storage.file_system import POSIX, PosixFileSystem
+from kquorum.storage.reserved_space import ReservedSpace
 from tests.unit.raft.adapters.driver_parts import run, until
 
 RESERVED = 4096

@@ -3,7 +3,7 @@ KafkaRaftClientSnapshotTest."""
 
 import pytest
 
-from raft.ready import LeaderAndEpoch, Ready
+from kquorum.raft.ready import LeaderAndEpoch, Ready
 from tests.unit.raft.adapters.driver_parts import batch, run, until
 from tests.unit.raft.adapters.test_driver_snapshots import ID, SnapshotRig
 

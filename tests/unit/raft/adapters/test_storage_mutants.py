@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from storage import recovery_point
-from storage.errors import EnvironmentFault
+from kquorum.storage import recovery_point
+from kquorum.storage.errors import EnvironmentFault
 from tests.unit.raft.adapters.disk_checks import run_with_cuts
 from tests.unit.raft.adapters.log_history import SCRIPT
 from tests.unit.raft.adapters.storage_mutants import MUTANTS

@@ -7,18 +7,18 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from network.requests import Reply, RequestContext
-from network.server import KafkaServer
-from raft.adapters.kafka_codec.codec import RAFT_APIS, build_response
-from raft.adapters.transport import KafkaTransport, endpoints_of
-from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
-from raft.messages import FetchRequest, FetchResponse, Request, Response, VoteRequest, VoteResponse
-from raft.ready import OutboundRequest
-from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import KafkaServer
+from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS, build_response
+from kquorum.raft.adapters.transport import KafkaTransport, endpoints_of
+from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
+from kquorum.raft.messages import FetchRequest, FetchResponse, Request, Response, VoteRequest, VoteResponse
+from kquorum.raft.ready import OutboundRequest
+from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.unit.raft.adapters.driver_parts import run, until
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
-from wire.protocol.entities import build
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.protocol.entities import build
 
 HOST = "127.0.0.1"
 PEER = 2

@@ -4,12 +4,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from network.api_versions import ServerFeatures, SupportedFeature
-from network.server import KafkaServer
-from raft.adapters.kafka_codec.codec import RAFT_APIS
-from raft.adapters.transport import KafkaTransport, endpoints_of
-from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
-from raft.messages import (
+from kquorum.network.api_versions import ServerFeatures, SupportedFeature
+from kquorum.network.server import KafkaServer
+from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
+from kquorum.raft.adapters.transport import KafkaTransport, endpoints_of
+from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
+from kquorum.raft.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ChangeVotersResponse,
@@ -18,8 +18,8 @@ from raft.messages import (
     UpdateRaftVoterRequest,
     VoteResponse,
 )
-from raft.ready import OutboundRequest
-from raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
+from kquorum.raft.ready import OutboundRequest
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from tests.unit.raft.adapters.driver_parts import run, turns, until
 from tests.unit.raft.adapters.test_transport import (
     FETCH,
@@ -31,7 +31,7 @@ from tests.unit.raft.adapters.test_transport import (
     failed,
     listening,
 )
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 ANSWER = VoteResponse(leader_epoch=3)
 NOBODY = 1  # a port at which nobody listens, and which needs a privilege to listen at

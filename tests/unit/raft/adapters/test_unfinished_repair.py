@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_files import snapshot_path
-from storage import recovery_point
-from storage.corruption_marker import FILE_NAME, read_corruption_marker
-from storage.recovery_point import RecoveryPoint, read_recovery_point
-from storage.segment import SegmentLimits
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.snapshot_files import snapshot_path
+from kquorum.storage import recovery_point
+from kquorum.storage.corruption_marker import FILE_NAME, read_corruption_marker
+from kquorum.storage.recovery_point import RecoveryPoint, read_recovery_point
+from kquorum.storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import (
     FIRST,
@@ -25,7 +25,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_snapshot,
 )
 from tests.unit.storage.disk_stops import Stopped, stopping_before
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

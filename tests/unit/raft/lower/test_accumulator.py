@@ -2,11 +2,11 @@
 
 import pytest
 
-from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
-from raft.errors import NotLeaderError, RecordBatchTooLargeError
+from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
+from kquorum.raft.errors import NotLeaderError, RecordBatchTooLargeError
 from tests.unit.raft.context import RaftContext
-from wire.compression import CompressionCodec
-from wire.log_batch import LogBatch
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_batch import LogBatch
 
 EPOCH = 3
 # Room for four records of ten bytes.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from raft.messages import VoteRequest
-from raft.ready import OutboundRequest, QuorumState
-from raft.voters import ReplicaKey
+from kquorum.raft.messages import VoteRequest
+from kquorum.raft.ready import OutboundRequest, QuorumState
+from kquorum.raft.voters import ReplicaKey
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 
 

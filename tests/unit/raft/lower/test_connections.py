@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from raft.config import QuorumConfig
-from raft.connections import Connections
+from kquorum.raft.config import QuorumConfig
+from kquorum.raft.connections import Connections
 
 CONFIG = QuorumConfig(
     node_id=1,

@@ -1,8 +1,8 @@
 """What a leader keeps of the Fetches that wait (raft/leader/delayed_fetches.py)."""
 
-from raft.leader.delayed_fetches import DelayedFetch, DelayedFetches
-from raft.messages import FetchRequest
-from raft.voters import ReplicaKey
+from kquorum.raft.leader.delayed_fetches import DelayedFetch, DelayedFetches
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.voters import ReplicaKey
 
 FOR_EVER_MS = 2**31 - 1
 

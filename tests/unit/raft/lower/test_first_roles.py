@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from raft.messages import FetchRequest
-from raft.ready import QuorumState
-from raft.voters import ReplicaKey
+from kquorum.raft.messages import FetchRequest
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import ReplicaKey
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext
 from tools.render_roles import FIRST_ROLES

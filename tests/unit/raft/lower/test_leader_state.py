@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from kquorum.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of, voter_of
 

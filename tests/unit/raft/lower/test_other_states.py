@@ -2,8 +2,8 @@
 
 import pytest
 
-from raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest
-from raft.ready import QuorumState
+from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of
 

@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
-from raft.messages import BeginQuorumEpochRequest
-from raft.ready import QuorumState
-from raft.roles import IllegalTransitionError, check_transition
-from raft.voters import ReplicaKey
+from kquorum.raft.messages import BeginQuorumEpochRequest
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.roles import IllegalTransitionError, check_transition
+from kquorum.raft.voters import ReplicaKey
 from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
 
 ROLES = ("unattached", "prospective", "candidate", "leader", "follower", "resigned")

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from raft.batches import quorum_batch
-from raft.voters import (
+from kquorum.raft.batches import quorum_batch
+from kquorum.raft.voters import (
     NO_VOTERS,
     KRaftVersionAt,
     ReplicaKey,

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from raft.batches import leader_change_batch
-from raft.messages import (
+from kquorum.raft.batches import leader_change_batch
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -16,9 +16,9 @@ from raft.messages import (
     Request,
     UpdateRaftVoterRequest,
 )
-from raft.ports import LogSummary
-from raft.ready import QuorumState
-from raft.voters import (
+from kquorum.raft.ports import LogSummary
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import (
     Endpoint,
     KRaftVersionAt,
     QuorumRecord,
@@ -31,8 +31,8 @@ from raft.voters import (
     voters_record,
 )
 from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
-from wire.control_records import KRaftVersionRecord
-from wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.wire.control_records import KRaftVersionRecord
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 LISTENER = "CONTROLLER"
 BOTH = VersionRange(0, 1)

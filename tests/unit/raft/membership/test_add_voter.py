@@ -3,11 +3,11 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.messages import (
+from kquorum.raft.messages import (
     ApiVersionsRequest,
     BeginQuorumEpochRequest,
 )
-from raft.voters import VotersAt, quorum_records
+from kquorum.raft.voters import VotersAt, quorum_records
 from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
 
 NEW = voter_of(4)

@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import FailureReason, LogStartAdvanced, ShutdownRequested, SnapshotWritten
-from raft.messages import (
+from kquorum.raft.inputs import FailureReason, LogStartAdvanced, ShutdownRequested, SnapshotWritten
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
     EndQuorumEpochRequest,
 )
-from raft.recovery import FARTHEST_OFFSET
-from raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
+from kquorum.raft.recovery import FARTHEST_OFFSET
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import (
     BOTH,
@@ -25,7 +25,7 @@ from tests.unit.raft.membership.dynamic import (
     set_of,
     voter_of,
 )
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 NEW = voter_of(4)
 

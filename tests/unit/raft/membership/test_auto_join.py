@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import quorum_batch
-from raft.messages import (
+from kquorum.raft.batches import quorum_batch
+from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
     FetchRequest,
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from raft.ready import OutboundRequest, QuorumState
-from raft.voters import Voter, VoterSet, voters_record
+from kquorum.raft.ready import OutboundRequest, QuorumState
+from kquorum.raft.voters import Voter, VoterSet, voters_record
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 CHANGES = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import quorum_batch
-from raft.messages import FetchRequest, FetchResponse, VoteRequest
-from raft.ready import QuorumState, VotersChanged
-from raft.voters import Endpoint, KRaftVersionAt, VotersAt, VoterSet, quorum_records, voters_record
+from kquorum.raft.batches import quorum_batch
+from kquorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
+from kquorum.raft.ready import QuorumState, VotersChanged
+from kquorum.raft.voters import Endpoint, KRaftVersionAt, VotersAt, VoterSet, quorum_records, voters_record
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import (
     LISTENER,
@@ -18,8 +18,8 @@ from tests.unit.raft.membership.dynamic import (
     set_of,
     voter_of,
 )
-from wire.control_records import LeaderChangeMessage, decode_control_record
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 THREE = set_of(1, 2, 3)
 

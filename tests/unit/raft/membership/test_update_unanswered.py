@@ -1,6 +1,6 @@
 """A request to the leader that is lost without a word must not keep the follower from fetching."""
 
-from raft.messages import FetchRequest, UpdateRaftVoterRequest
+from kquorum.raft.messages import FetchRequest, UpdateRaftVoterRequest
 from tests.unit.raft.context import LOCAL
 from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of
 

@@ -6,14 +6,14 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import FailureReason
-from raft.messages import (
+from kquorum.raft.inputs import FailureReason
+from kquorum.raft.messages import (
     ChangeVotersResponse,
     FetchRequest,
     FetchResponse,
     UpdateRaftVoterRequest,
 )
-from raft.voters import Endpoint, ReplicaKey, VersionRange, VotersAt, quorum_records
+from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import LISTENER, DynamicContext, endpoints_of, voter_of
 

@@ -3,13 +3,13 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.errors import NotLeaderError
-from raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
-from raft.ready import VotersChanged
-from raft.voters import KRaftVersionAt, VersionRange, VotersAt, quorum_records
+from kquorum.raft.errors import NotLeaderError
+from kquorum.raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
+from kquorum.raft.ready import VotersChanged
+from kquorum.raft.voters import KRaftVersionAt, VersionRange, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import BOTH, DynamicContext, endpoints_of, set_of
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 THREE = set_of(1, 2, 3)
 

@@ -3,12 +3,12 @@ KafkaMetadataLogTest. Random logs: tests/properties/test_log_index.py."""
 
 import pytest
 
-from raft.inputs import LogStartAdvanced, SnapshotWritten
-from raft.log_index import LogIndex
-from raft.ready import QuorumState
+from kquorum.raft.inputs import LogStartAdvanced, SnapshotWritten
+from kquorum.raft.log_index import LogIndex
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import batch
 from tests.unit.raft.snapshots.parts import SnapshotContext, leader_with
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 FIRST, SECOND = OffsetAndEpoch(2, 1), OffsetAndEpoch(4, 1)
 

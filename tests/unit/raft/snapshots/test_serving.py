@@ -3,12 +3,12 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import LogStartAdvanced, SnapshotWritten
-from raft.messages import SnapshotSlice
-from raft.ready import QuorumState
+from kquorum.raft.inputs import LogStartAdvanced, SnapshotWritten
+from kquorum.raft.messages import SnapshotSlice
+from kquorum.raft.ready import QuorumState
 from tests.unit.raft.context import batch, key_of
 from tests.unit.raft.snapshots.parts import SnapshotContext, leader_with
-from wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch
 
 HERE = OffsetAndEpoch(1, 1)
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from cli.commands.audit import answers as answer_files
+from kquorum.cli.commands.audit import answers as answer_files
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
-from spark_replay.archive.files import locked
+from kquorum.cli.main import run
+from kquorum.spark_replay.archive.files import locked
 from tests.support.node_logs import NodeLog, flip
 
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_meant_is_status_2(node: NodeLog, to: Path, tmp_path: Pat
 
 def test_no_spark_is_needed(node: NodeLog, to: Path) -> None:
     program = (
-        "import sys; sys.modules['pyspark'] = None; from cli.main import run; "
+        "import sys; sys.modules['pyspark'] = None; from kquorum.cli.main import run; "
         f"sys.exit(run(['audit', 'archive', {str(node.folder)!r}, '--to', {str(to)!r}]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.audit.java import major_version
-from cli.main import run
+from kquorum.cli.commands.audit.java import major_version
+from kquorum.cli.main import run
 from tests.support.sample_logs import write_sample
 
 

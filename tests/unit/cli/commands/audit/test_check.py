@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.audit.check import recorded_hashes, show_report
-from cli.failures import CliError
-from cli.main import run
-from metadata.log_check.state_replay import RecordedHash
-from spark_replay.audit_folder import AuditedSource, AuditManifest
-from spark_replay.bases import StateBase
-from spark_replay.checks.findings import CheckName
-from spark_replay.checks.results import CheckReport, CheckResult, FoundRow
-from spark_replay.members import Member
+from kquorum.cli.commands.audit.check import recorded_hashes, show_report
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run
+from kquorum.metadata.log_check.state_replay import RecordedHash
+from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest
+from kquorum.spark_replay.bases import StateBase
+from kquorum.spark_replay.checks.findings import CheckName
+from kquorum.spark_replay.checks.results import CheckReport, CheckResult, FoundRow
+from kquorum.spark_replay.members import Member
 
 ONE, OTHER = "0123456789abcdef" * 2, "f" * 32
 

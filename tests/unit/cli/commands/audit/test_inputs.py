@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.sample_logs import write_sample
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cli.commands.audit.live_log import LiveCopy, Mirror, live_address
-from cli.failures import CliError, ExitStatus
-from metadata.authorizer.gate import RequestAuthorizer
-from metadata.grpc.access import MemberGate
-from metadata.image.image import MetadataImage
-from node.config.addresses import HostPort
+from kquorum.cli.commands.audit.live_log import LiveCopy, Mirror, live_address
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.config.addresses import HostPort
 from tests.support.acl_worlds import authorizer
 from tests.support.grpc_harness import eventually, run, serving
 from tests.support.grpc_source import FakeSource, topic
@@ -87,8 +87,8 @@ def test_what_retention_has_taken_is_told_and_leaves_a_gap(tmp_path: Path) -> No
 
 
 def test_large_copies_have_several_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.commands.audit.live_log.SEGMENT_BYTES", 10)
-    monkeypatch.setattr("metadata.grpc.source.SLICE_BYTES", 100)
+    monkeypatch.setattr("kquorum.cli.commands.audit.live_log.SEGMENT_BYTES", 10)
+    monkeypatch.setattr("kquorum.metadata.grpc.source.SLICE_BYTES", 100)
     source = filled(4)
     copied(source, tmp_path)
     found = segments(tmp_path)
@@ -99,7 +99,7 @@ def test_large_copies_have_several_segments(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_committed_later_follows_through_a_lost_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.commands.audit.live_log.PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("kquorum.cli.commands.audit.live_log.PAUSE_SECONDS", 0.02)
     source = filled(2)
     told: list[str] = []
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from cli.commands.audit import build as build_run
-from cli.commands.audit.build import (
+from kquorum.cli.commands.audit import build as build_run
+from kquorum.cli.commands.audit.build import (
     AuditRequest,
     _staged,
     alone_in,
@@ -17,10 +17,10 @@ from cli.commands.audit.build import (
     check_out,
     files_to_audit,
 )
-from cli.failures import CliError, ExitStatus
-from cli.main import run
-from spark_replay.delta import forget
-from spark_replay.remote import RemoteFailed
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.main import run
+from kquorum.spark_replay.delta import forget
+from kquorum.spark_replay.remote import RemoteFailed
 from tests.support.sample_logs import write_sample
 
 
@@ -158,7 +158,7 @@ def test_a_slip_in_a_command_is_told_the_nearest(capsys: pytest.CaptureFixture[s
 
 
 def test_an_archive_is_for_its_owner_alone(tmp_path: Path, sample: Path) -> None:
-    from spark_replay.archive.archiving import archive
+    from kquorum.spark_replay.archive.archiving import archive
 
     archive([sample], tmp_path / "archive", include_active=True)
     for path in [tmp_path / "archive", *(tmp_path / "archive").rglob("*")]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.audit.query import Asked, asked_by_options, asked_by_word, time_of
-from cli.failures import CliError
-from cli.main import run
+from kquorum.cli.commands.audit.query import Asked, asked_by_options, asked_by_word, time_of
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run
 
 NOON_MS = 1_769_860_800_000
 
@@ -78,8 +78,8 @@ def test_what_does_not_fit_is_said_before_spark_is_started(
 
 def test_cells_are_safe_on_a_terminal() -> None:
     pytest.importorskip("pyspark")
-    from cli.commands.audit.answers import duration, plain
-    from wire.safe_text import safe_text
+    from kquorum.cli.commands.audit.answers import duration, plain
+    from kquorum.wire.safe_text import safe_text
 
     assert safe_text("orders [bold]") == "orders [bold]"
     assert safe_text("a\x1b[31m\u202eb\n\x9b") == "a\\x1b[31m\\u202eb\\n\\x9b"
@@ -95,7 +95,7 @@ def test_cells_are_safe_on_a_terminal() -> None:
 
 def test_causes_are_said_in_words() -> None:
     pytest.importorskip("pyspark")
-    from cli.commands.audit.answers import cause_text
+    from kquorum.cli.commands.audit.answers import cause_text
 
     assert cause_text("fencing", 2) == "fencing of broker 2"
     assert cause_text("shutdown", None) == "shutdown"
@@ -107,7 +107,7 @@ def test_causes_are_said_in_words() -> None:
 
 def test_a_source_is_known_by_a_folder_or_by_how_it_begins() -> None:
     pytest.importorskip("pyspark")
-    from cli.commands.audit.query import named_source
+    from kquorum.cli.commands.audit.query import named_source
 
     names = ["reno+kafka/1", "reno+other/1", "x/2"]
     assert [named_source(names, each) for each in ("reno+kafka", "reno+o", "x/2", "2")] == [

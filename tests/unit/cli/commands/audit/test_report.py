@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.audit.report import ReportRequest, _check, _put
-from cli.failures import CliError, ExitStatus
-from cli.main import run
-from spark_replay.report.page import render
+from kquorum.cli.commands.audit.report import ReportRequest, _check, _put
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.main import run
+from kquorum.spark_replay.report.page import render
 from tests.support.report_facts import empty_facts, full_facts
 
 

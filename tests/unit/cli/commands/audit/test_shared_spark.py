@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from cli.commands.audit.spark import SMALL_BYTES, quiet_spark, shared_spark
-from cli.failures import CliError
+from kquorum.cli.commands.audit.spark import SMALL_BYTES, quiet_spark, shared_spark
+from kquorum.cli.failures import CliError
 
 MASTER = "local[1]"
 
@@ -38,8 +38,8 @@ class Sparks:
 @pytest.fixture
 def sparks(monkeypatch: pytest.MonkeyPatch) -> Sparks:
     made = Sparks()
-    monkeypatch.setattr("cli.commands.audit.spark.start_session", made.start_session)
-    monkeypatch.setattr("cli.commands.audit.spark.check_java", lambda: None)
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", made.start_session)
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.check_java", lambda: None)
     return made
 
 
@@ -96,7 +96,7 @@ def test_one_whose_java_an_interrupt_has_ended_is_not_asked_to_stop(
 ) -> None:
     """pyspark would warn of a process that has crashed, and fail with an AssertionError in place of the interrupt."""
     ended: list[str] = []
-    monkeypatch.setattr("cli.commands.audit.spark.end_java", lambda: ended.append("Java"))
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.end_java", lambda: ended.append("Java"))
     with (
         pytest.raises(KeyboardInterrupt),
         shared_spark(master=MASTER, size_in_bytes=0),

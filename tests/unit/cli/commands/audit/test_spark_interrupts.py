@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.commands.audit.spark import spark_interrupts
+from kquorum.cli.commands.audit.spark import spark_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def interrupt() -> None:
 
 def test_an_interrupt_ends_java_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
-    monkeypatch.setattr("cli.commands.audit.spark.end_java", lambda: ended.append("Java"))
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.end_java", lambda: ended.append("Java"))
     with pytest.raises(KeyboardInterrupt), spark_interrupts() as interrupts:
         interrupt()
     assert interrupts.came

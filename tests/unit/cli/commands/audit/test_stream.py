@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
-from spark_replay.stream.state import StreamState, stream_folder, write_state
+from kquorum.cli.main import run
+from kquorum.spark_replay.stream.state import StreamState, stream_folder, write_state
 from tests.support.sample_logs import write_sample
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from cli.commands.brokers import members
-from cli.commands.brokers.rows import BrokerRow, Members
-from cli.failures import ExitStatus
-from cli.main import run
+from kquorum.cli.commands.brokers import members
+from kquorum.cli.commands.brokers.rows import BrokerRow, Members
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.main import run
 
 ASKED = ["brokers", "--bootstrap-server", "127.0.0.1:1"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from cli.main import run
-from node.config.load import load_config
+from kquorum.cli.main import run
+from kquorum.node.config.load import load_config
 from tests.support.certificates import issued, write
 from tests.support.config_files import SMALL
 from tests.support.config_files import write as write_config
@@ -50,7 +50,7 @@ def test_certificates_of_two_authorities_are_not_mixed(
 
 def test_the_example_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths in it are from the folder in which the commands are run."""
-    from node.security import check_security
+    from kquorum.node.security import check_security
 
     monkeypatch.chdir(tmp_path)
     example = ROOT / "examples" / "secured.toml"
@@ -69,6 +69,6 @@ def test_every_node_of_every_example_can_be_watched(example: Path) -> None:
 
 
 def test_a_certificate_can_be_read_by_openssl(tmp_path: Path) -> None:
-    from network.security.tls import server_context
+    from kquorum.network.security.tls import server_context
 
     server_context({"ssl.keystore.location": write(tmp_path / "n.pem", issued("n", "localhost"))})

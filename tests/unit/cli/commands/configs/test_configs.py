@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.fake_nodes import FakeNode, fake_node
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 OF = ("--topic", "orders")
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from cli.commands.demo import kafka_client
-from cli.processes import wait_until
+from kquorum.cli.commands.demo import kafka_client
+from kquorum.cli.processes import wait_until
 
 kafka_errors = pytest.importorskip("kafka.errors")
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.commands.demo import stage
-from cli.commands.demo.stage import Stage
-from cli.failures import ExitStatus
-from cli.processes import NodeGroup
-from node.config.load import load_config
-from node.config.model import ClusterConfig
+from kquorum.cli.commands.demo import stage
+from kquorum.cli.commands.demo.stage import Stage
+from kquorum.cli.failures import ExitStatus
+from kquorum.cli.processes import NodeGroup
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import ClusterConfig
 from tests.support.fake_nodes import fake_node, quorum_response
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 NOT_LEADER = 6
 
@@ -47,7 +47,7 @@ def test_an_interrupt_of_a_command_within_it_ends_it_as_an_interrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command has the interrupt, and the demo only its exit status."""
-    monkeypatch.setattr("cli.main.run", lambda _: ExitStatus.INTERRUPTED)
+    monkeypatch.setattr("kquorum.cli.main.run", lambda _: ExitStatus.INTERRUPTED)
     demo = Stage(
         Console(),
         tmp_path,
@@ -62,4 +62,4 @@ def test_an_interrupt_of_a_command_within_it_ends_it_as_an_interrupt(
 
 def test_what_it_runs_is_interrupted_without_a_traceback() -> None:
     """`cli.main` imports for 0.2 s before it has a handler; `cli.entry` has one at once."""
-    assert stage._command(("topics", "list"))[1:4] == ["-P", "-m", "cli.entry"]
+    assert stage._command(("topics", "list"))[1:4] == ["-P", "-m", "kquorum.cli.entry"]

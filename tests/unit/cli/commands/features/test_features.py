@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from cli.commands.features.features_client import node_names
-from cli.main import run
-from node.config.addresses import HostPort
+from kquorum.cli.commands.features.features_client import node_names
+from kquorum.cli.main import run
+from kquorum.node.config.addresses import HostPort
 from tests.support.fake_nodes import FakeNode, fake_node
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 INVALID_UPDATE_VERSION, NOT_CONTROLLER = 95, 41
 LEVELS = {"metadata.version": 25, "group.version": 1}

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from cli.main import run
-from node.config.load import load_config
-from node.metadata_folder import MARK, has_lost_its_state, prepare_metadata_folder
-from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.quorum_checkpoint import FILE_NAME as CHECKPOINT
-from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.ready import QuorumState
-from raft.voters import KRaftVersionAt, VotersAt
-from snapshots.bootstrap import read_bootstrap_checkpoint
-from storage.meta_properties import read_meta_properties
+from kquorum.cli.main import run
+from kquorum.node.config.load import load_config
+from kquorum.node.metadata_folder import MARK, has_lost_its_state, prepare_metadata_folder
+from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.raft.adapters.quorum_checkpoint import FILE_NAME as CHECKPOINT
+from kquorum.raft.adapters.quorum_checkpoint import read_quorum_checkpoint
+from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
+from kquorum.raft.ready import QuorumState
+from kquorum.raft.voters import KRaftVersionAt, VotersAt
+from kquorum.snapshots.bootstrap import read_bootstrap_checkpoint
+from kquorum.storage.meta_properties import read_meta_properties
 from tests.support.config_files import SMALL, write
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.uuids import uuid_to_text
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.uuids import uuid_to_text
 
 DYNAMIC = SMALL.replace(
     "[defaults]\n", '[defaults]\ncontroller.quorum.bootstrap.servers = "127.0.0.1:9191"\n'

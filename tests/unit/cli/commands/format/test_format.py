@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.format.formatting import is_formatted
-from cli.main import run
-from node.config.load import load_config
-from snapshots.bootstrap import metadata_version_of, read_bootstrap_checkpoint
-from storage.meta_properties import read_meta_properties
+from kquorum.cli.commands.format.formatting import is_formatted
+from kquorum.cli.main import run
+from kquorum.node.config.load import load_config
+from kquorum.snapshots.bootstrap import metadata_version_of, read_bootstrap_checkpoint
+from kquorum.storage.meta_properties import read_meta_properties
 from tests.support.config_files import SMALL, changed, write
-from wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
 
 ELR = "eligible.leader.replicas.version"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
-from node.config.load import load_config
-from storage.meta_properties import read_meta_properties
+from kquorum.cli.main import run
+from kquorum.node.config.load import load_config
+from kquorum.storage.meta_properties import read_meta_properties
 from tests.support.config_files import EXAMPLE, PROPERTIES, SMALL, write
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"

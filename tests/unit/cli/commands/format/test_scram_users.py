@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.features.metadata_versions import DEFAULT
-from cli.commands.format.initial_records import parse_scram_users
-from cli.failures import CliError
-from cli.main import run
-from network.security.scram import keys_of
-from network.security.unknown_user_credentials import AS_KAFKA
-from snapshots.bootstrap import read_bootstrap_checkpoint
+from kquorum.cli.commands.features.metadata_versions import DEFAULT
+from kquorum.cli.commands.format.initial_records import parse_scram_users
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run
+from kquorum.network.security.scram import keys_of
+from kquorum.network.security.unknown_user_credentials import AS_KAFKA
+from kquorum.snapshots.bootstrap import read_bootstrap_checkpoint
 from tests.support.config_files import write as write_config
-from wire.metadata_records.security import UserScramCredentialRecord
-from wire.salt_forms import form_of
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.salt_forms import form_of
 
 PASSWORD = "never-to-be-shown"
 SALT = base64.b64encode(b"a salt of some length").decode()

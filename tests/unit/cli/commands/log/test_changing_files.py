@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.log.files import FileCopy
-from cli.main import run
+from kquorum.cli.commands.log.files import FileCopy
+from kquorum.cli.main import run
 from tests.support.log_faults import DAMAGED, SOUND
 from tests.support.metadata_folders import FIRST, write_folder
 from tests.tidy.tree import ROOT
@@ -19,7 +19,7 @@ SMALL, LARGE = 100_000, 40 * 1024 * 1024
 READ_AFTER_A_CUT = """
 import os, sys
 from pathlib import Path
-from cli.commands.log.files import FileCopy
+from kquorum.cli.commands.log.files import FileCopy
 path = Path(sys.argv[1])
 view = FileCopy(path).view
 os.truncate(path, 10)
@@ -28,8 +28,8 @@ print(view[-1], len(view))
 VERIFY_WHILE_IT_IS_CUT = """
 import os, sys
 from pathlib import Path
-from cli.commands.log import verification
-from cli.main import run
+from kquorum.cli.commands.log import verification
+from kquorum.cli.main import run
 walk_batches = verification.walk_batches
 def cut_first(view):
     for path in Path(sys.argv[1]).glob("*.log"):

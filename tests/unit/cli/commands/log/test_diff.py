@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_folder
 from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
-from wire.metadata_records.features import BeginTransactionRecord
-from wire.metadata_records.topics import TopicRecord
+from kquorum.wire.metadata_records.features import BeginTransactionRecord
+from kquorum.wire.metadata_records.topics import TopicRecord
 
 Change = dict[str, object]
 

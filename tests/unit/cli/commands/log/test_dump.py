@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.sample_logs import write_sample, write_trimmed_sample
 from tests.tidy.tree import ROOT
 
@@ -37,7 +37,7 @@ def offsets(rows: list[dict[str, object]]) -> list[object]:
 
 def in_a_process(*args: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "cli.entry", *args],
+        [sys.executable, "-m", "kquorum.cli.entry", *args],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -240,7 +240,7 @@ def test_a_reader_that_goes_away_is_no_error(whole: Path) -> None:
 
 def test_neither_spark_nor_grpc_is_imported() -> None:
     probe = (
-        "import sys; from cli.commands.log import command, dump; "
+        "import sys; from kquorum.cli.commands.log import command, dump; "
         "print(*sorted({'pyspark', 'grpc', 'pyarrow', 'asyncio', 'kio'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from cli.main import run
-from metadata.controller.log_writer import audit_record
-from metadata.controller.requests import ControllerRequest
+from kquorum.cli.main import run
+from kquorum.metadata.controller.log_writer import audit_record
+from kquorum.metadata.controller.requests import ControllerRequest
 from tests.support.sample_logs import LogBuilder, partition
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import TopicRecord
-from wire.protocol.api_keys import ApiKey
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import TopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.schema import MetadataRecord
 
 
 def note(covered: int) -> MetadataRecord:

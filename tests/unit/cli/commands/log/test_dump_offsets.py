@@ -6,12 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from cli.main import run
+from kquorum.cli.main import run
 from tests.support.metadata_folders import write_indexes
 from tests.support.sample_logs import LogBuilder, partition
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
-from wire.record_batch import CompressionCodec
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
+from kquorum.wire.record_batch import CompressionCodec
 
 NAME = f"{0:020d}"
 TOPICS = 40

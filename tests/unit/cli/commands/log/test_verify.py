@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.log import files as log_end
-from cli.main import run
+from kquorum.cli.commands.log import files as log_end
+from kquorum.cli.main import run
 from tests.support.log_fault_table import FAULTS
 from tests.support.log_faults import (
     DAMAGED,
@@ -23,7 +23,7 @@ from tests.support.log_faults import (
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_indexes
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
 from tests.support.verified_logs import findings_of, verified
-from wire.metadata_records.features import BeginTransactionRecord
+from kquorum.wire.metadata_records.features import BeginTransactionRecord
 
 
 def test_a_sound_folder_is_called_sound(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -184,7 +184,7 @@ def test_the_snapshot_of_a_node_at_work_may_be_ahead_of_what_was_read(
 def test_a_running_node_is_known_by_its_lock(folder: Path) -> None:
     assert not log_end.is_folder_in_use(folder.parent)
     code = (
-        "import sys; from pathlib import Path; from storage.folder_lock import FolderLock\n"
+        "import sys; from pathlib import Path; from kquorum.storage.folder_lock import FolderLock\n"
         "lock = FolderLock(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(folder.parent)]

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metadata.controller.log_writer import audit_record
-from metadata.controller.requests import ControllerRequest
-from raft.adapters.file_log import FileLog
-from raft.adapters.replacement_mark import mark_replacement
+from kquorum.metadata.controller.log_writer import audit_record
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.raft.adapters.replacement_mark import mark_replacement
 from tests.support.log_faults import DAMAGED, SOUND, VIOLATED
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path
 from tests.support.sample_logs import LogBuilder
 from tests.support.verified_logs import findings_of, verified
 from tests.unit.raft.adapters.log_folders import FIRST as FIRST_SEGMENT
 from tests.unit.raft.adapters.log_folders import batches, write_log, write_snapshot
-from wire.audit_note import note_hash
-from wire.log_batch import OffsetAndEpoch
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.features import NoOpRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.audit_note import note_hash
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_file_that_may_not_be_read_does_not_keep_the_rest_from_being_checked(
 def test_standard_error_holds_nothing_that_a_part_logs(folder: Path) -> None:
     # In a process of its own: pytest takes what is logged, Python would write it to standard error.
     (folder / "recovery-point").write_bytes(b"?" * 600)
-    command = [sys.executable, "-m", "cli.entry", "log", "verify", str(folder)]
+    command = [sys.executable, "-m", "kquorum.cli.entry", "log", "verify", str(folder)]
     done = subprocess.run(command, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (VIOLATED, b"")
     assert b"recovery-point" in done.stdout

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
-from raft import roles
-from raft.adapters.election_log import ElectionLog
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.batches import leader_change_batch
-from raft.ready import RoleChanged
-from storage.meta_properties import MetaProperties, write_meta_properties
-from wire.log_batch import build_batch
+from kquorum.cli.main import run
+from kquorum.raft import roles
+from kquorum.raft.adapters.election_log import ElectionLog
+from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
+from kquorum.raft.batches import leader_change_batch
+from kquorum.raft.ready import RoleChanged
+from kquorum.storage.meta_properties import MetaProperties, write_meta_properties
+from kquorum.wire.log_batch import build_batch
 
 T0 = 1_700_000_000_000
 

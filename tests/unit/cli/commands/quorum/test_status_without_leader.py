@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from cli.clients.cluster_client import TELL_AFTER_S
-from cli.commands.quorum.status import ControllerAnswer, Leaderless
-from cli.main import run
+from kquorum.cli.clients.cluster_client import TELL_AFTER_S
+from kquorum.cli.commands.quorum.status import ControllerAnswer, Leaderless
+from kquorum.cli.main import run
 from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
-from wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.apis import ApiKey
 
 NOT_LEADER = 6
 DEAD_PORT = 1

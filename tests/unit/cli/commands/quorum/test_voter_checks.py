@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cli.clients.quorum_client import QuorumStatus, ReplicaLag
-from cli.commands.quorum.voter_checks import (
+from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from kquorum.cli.commands.quorum.voter_checks import (
     Candidate,
     ObservedQuorum,
     PreflightCheck,
@@ -14,8 +14,8 @@ from cli.commands.quorum.voter_checks import (
     transfer_checks,
     upgrade_checks,
 )
-from cli.commands.quorum.voters import LOST_FOR_S, LostMajority
-from node.config.addresses import HostPort
+from kquorum.cli.commands.quorum.voters import LOST_FOR_S, LostMajority
+from kquorum.node.config.addresses import HostPort
 
 NOW_MS = 1_700_000_000_000
 NEW = Candidate(node_id=4, directory_id="new-disk", endpoint=HostPort("d", 9093), is_controller=True)

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from cli.clients.addresses import KnownControllers
-from cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered
-from cli.clients.quorum_client import QuorumStatus, ReplicaLag
-from cli.commands.quorum.status import silent_voters
-from cli.commands.quorum.voter_checks import ObservedQuorum
-from cli.commands.quorum.voters import remove_voter, wait_for
-from cli.failures import CliError
-from cli.main import run
-from node.config.addresses import HostPort
+from kquorum.cli.clients.addresses import KnownControllers
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered
+from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from kquorum.cli.commands.quorum.status import silent_voters
+from kquorum.cli.commands.quorum.voter_checks import ObservedQuorum
+from kquorum.cli.commands.quorum.voters import remove_voter, wait_for
+from kquorum.cli.failures import CliError
+from kquorum.cli.main import run
+from kquorum.node.config.addresses import HostPort
 from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
-from wire.protocol.apis import ApiKey
-from wire.uuids import uuid_from_text
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.uuids import uuid_from_text
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 NOT_LEADER, TIMED_OUT, DUPLICATE_VOTER, INVALID_UPDATE = 6, 7, 126, 95
@@ -261,7 +261,7 @@ def test_a_change_is_hopeless_without_a_majority_unless_it_is_waited_for(
         await remove_voter(client, None, 3, None)
 
     monkeypatch.setattr(ClusterClient, "ask", ask)
-    monkeypatch.setattr("cli.commands.quorum.voters.LOST_FOR_S", 0.0)
+    monkeypatch.setattr("kquorum.cli.commands.quorum.voters.LOST_FOR_S", 0.0)
     with pytest.raises(Unanswered):
         asyncio.run(change())
     assert found == [is_hopeless]
@@ -276,7 +276,7 @@ def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
     async def look(_: ClusterClient) -> ObservedQuorum:
         raise Unanswered(PendingRequest(api_key=ApiKey.DESCRIBE_QUORUM, body={}), told)
 
-    monkeypatch.setattr("cli.commands.quorum.voters.look", look)
+    monkeypatch.setattr("kquorum.cli.commands.quorum.voters.look", look)
     client = ClusterClient([HostPort("a", 1)], 700)
     with pytest.raises(CliError) as failed:
         asyncio.run(wait_for(client, lambda _: True, "add-voter 4"))
@@ -311,9 +311,9 @@ def test_without_a_leader_a_change_is_not_waited_for_to_the_end(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time limit of the whole command would be an hour."""
-    monkeypatch.setattr("cli.commands.quorum.voters.LEADER_TIMEOUT_MS", 1_300)
-    monkeypatch.setattr("cli.clients.cluster_client.TELL_AFTER_S", 0.05)
-    monkeypatch.setattr("cli.clients.cluster_client.TELL_AGAIN_S", 0.05)
+    monkeypatch.setattr("kquorum.cli.commands.quorum.voters.LEADER_TIMEOUT_MS", 1_300)
+    monkeypatch.setattr("kquorum.cli.clients.cluster_client.TELL_AFTER_S", 0.05)
+    monkeypatch.setattr("kquorum.cli.clients.cluster_client.TELL_AGAIN_S", 0.05)
     nobody = quorum_response(error_code=6, leader_id=-1)
     with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: nobody}) as node:
         options = ("--bootstrap-controller", node.address, "--timeout-ms", "3600000")

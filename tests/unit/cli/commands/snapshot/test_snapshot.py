@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import run
-from metadata.snapshot import load_snapshot
-from snapshots.naming import snapshot_id_of
-from snapshots.reader import SnapshotReader
-from storage.folder_lock import FolderLock
+from kquorum.cli.main import run
+from kquorum.metadata.snapshot import load_snapshot
+from kquorum.snapshots.naming import snapshot_id_of
+from kquorum.snapshots.reader import SnapshotReader
+from kquorum.storage.folder_lock import FolderLock
 from tests.support.metadata_folders import FIRST, SECOND, SNAPSHOT_OFFSET, snapshot_path, write_folder
 from tests.support.sample_logs import LogBuilder, write_sample
-from wire.audit_note import AUDIT_NOTE_TAG
-from wire.compression import CompressionCodec
-from wire.log_batch import OffsetAndEpoch
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
 
 USAGE, DAMAGED, REFUSED, IO_ERROR = 2, 3, 4, 74
 
@@ -145,7 +145,7 @@ def test_a_failing_disk_leaves_no_half_snapshot(
 def test_what_reads_back_otherwise_gets_no_name(
     capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cli.commands.snapshot import take as snapshot_take
+    from kquorum.cli.commands.snapshot import take as snapshot_take
 
     monkeypatch.setattr(snapshot_take, "snapshot_values", lambda *_: iter(()))
     assert run(["snapshot", "take", str(folder), "--committed"]) == IO_ERROR

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cli.commands.topics.image_reads import read_topics
-from cli.failures import CliError, ExitStatus
-from cli.main import run as run_command
-from metadata.grpc.server import start_inspect_server
-from node.config.addresses import HostPort
+from kquorum.cli.commands.topics.image_reads import read_topics
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.main import run as run_command
+from kquorum.metadata.grpc.server import start_inspect_server
+from kquorum.node.config.addresses import HostPort
 from tests.support.grpc_harness import run
 from tests.support.grpc_source import FakeSource, partition, register_broker, topic
 

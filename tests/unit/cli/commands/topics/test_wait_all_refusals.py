@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from cli.commands.brokers import members_grpc as members_client
-from cli.commands.topics.wait_all import WaitForAll
-from cli.failures import CliError, ExitStatus
-from wire.proto import quorum_pb2 as pb
+from kquorum.cli.commands.brokers import members_grpc as members_client
+from kquorum.cli.commands.topics.wait_all import WaitForAll
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.wire.proto import quorum_pb2 as pb
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, response: pb.WaitAppliedResponse) -> WaitForAll:

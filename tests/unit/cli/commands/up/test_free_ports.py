@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.commands.up import run as up_run
-from cli.commands.up.run import look
-from cli.commands.up.view import ChangeLines, ClusterView, NodeState
-from cli.main import run
-from cli.processes import NodeGroup, NodeProcess
-from node.config.load import load_config
-from node.config.model import ClusterConfig
+from kquorum.cli.commands.up import run as up_run
+from kquorum.cli.commands.up.run import look
+from kquorum.cli.commands.up.view import ChangeLines, ClusterView, NodeState
+from kquorum.cli.main import run
+from kquorum.cli.processes import NodeGroup, NodeProcess
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import ClusterConfig
 from tests.support.config_files import write
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.up import run as up_run
-from cli.commands.up.run import StopRequest
-from cli.commands.up.view import ClusterView, NodeState
-from cli.processes import NodeGroup, NodeProcess
-from node.config.load import load_config
-from node.config.model import ClusterConfig
+from kquorum.cli.commands.up import run as up_run
+from kquorum.cli.commands.up.run import StopRequest
+from kquorum.cli.commands.up.view import ClusterView, NodeState
+from kquorum.cli.processes import NodeGroup, NodeProcess
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import ClusterConfig
 from tests.support.config_files import EXAMPLE
 
 BROKER = 11

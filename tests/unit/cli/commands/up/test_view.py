@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.clients.quorum_client import QuorumStatus, ReplicaLag
-from cli.commands.up.view import ChangeLines, ClusterView, NodeState, NodeView, render
-from cli.processes import NodeProcess
-from node.config.load import load_config
-from node.config.model import ClusterConfig
+from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from kquorum.cli.commands.up.view import ChangeLines, ClusterView, NodeState, NodeView, render
+from kquorum.cli.processes import NodeProcess
+from kquorum.node.config.load import load_config
+from kquorum.node.config.model import ClusterConfig
 from tests.support.config_files import EXAMPLE, write
 from tests.support.terminals import without_colours
 
@@ -104,7 +104,7 @@ def test_the_first_seconds_fit_a_terminal(
 ) -> None:
     """A live table that is too wide loses the ends of its cells."""
     output = Console(file=io.StringIO(), width=width, force_terminal=True, no_color=True)
-    monkeypatch.setattr("cli.output.console", lambda: output)
+    monkeypatch.setattr("kquorum.cli.output.console", lambda: output)
     nodes = {
         1: NodeView(state=NodeState.STARTING, pid=1_234_567),
         11: NodeView(state=NodeState.HELD_BACK, pid=None),

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.watch.command import watch
-from cli.commands.watch.lines import json_line, text_line
-from cli.commands.watch.stream import ChangeStream
-from cli.failures import CliError, ExitStatus
-from metadata.grpc.server import InspectServer, start_inspect_server
-from node.config.addresses import HostPort
-from node.config.errors import ConfigError
+from kquorum.cli.commands.watch.command import watch
+from kquorum.cli.commands.watch.lines import json_line, text_line
+from kquorum.cli.commands.watch.stream import ChangeStream
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.metadata.grpc.server import InspectServer, start_inspect_server
+from kquorum.node.config.addresses import HostPort
+from kquorum.node.config.errors import ConfigError
 from tests.support.grpc_harness import run
 from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.proto import inspect_pb2 as pb
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.proto import inspect_pb2 as pb
 
 
 def filled_source() -> FakeSource:

@@ -6,14 +6,14 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.image.partition_state import NO_LEADER
+from kquorum.metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, at_level, kinds
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class TestRegistration:

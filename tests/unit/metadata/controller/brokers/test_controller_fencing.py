@@ -4,20 +4,20 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller.config import ControllerConfig
-from metadata.image.partition_state import NO_LEADER
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import SESSION_MS, World, assigned, at_level, kinds
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.features import NoOpRecord
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.schema import MetadataRecord
 
 
 def test_silent_brokers_are_fenced_one_at_a_time() -> None:

@@ -3,12 +3,12 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values
-from metadata.image.errors import ReplayError
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.errors import ReplayError
 from tests.support.controller_world import World, kinds
-from wire.metadata_records.features import ProducerIdsRecord
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records.features import ProducerIdsRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
 
 
 def allocate(world: World, broker_id: int, epoch_offset: int = 0) -> Values:

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.image.metadata_version import record_version
-from metadata.image.partition_state import NO_LEADER
+from kquorum.metadata.image.metadata_version import record_version
+from kquorum.metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import (
     CLUSTER_ID,
     LEVELS,
@@ -18,8 +18,8 @@ from tests.support.controller_world import (
     at_level,
     kinds,
 )
-from wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 DISKS = (UUID(int=700), UUID(int=701))
 FULL_RANGE = [{"name": "metadata.version", "min_supported_version": 1, "max_supported_version": 30}]

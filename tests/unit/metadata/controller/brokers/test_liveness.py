@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from metadata.controller.brokers.liveness import BrokerLiveness
-from metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.controller.brokers.liveness import BrokerLiveness
+from kquorum.metadata.image.cluster import BrokerRegistration
 
 
 def broker(broker_id: int, *, fenced: bool = False) -> BrokerRegistration:

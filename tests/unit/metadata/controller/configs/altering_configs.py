@@ -4,11 +4,11 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.configs.alter_configs import APPEND, DELETE, SET, SUBTRACT
-from metadata.image.configs import ConfigResource
+from kquorum.metadata.controller.configs.alter_configs import APPEND, DELETE, SET, SUBTRACT
+from kquorum.metadata.image.configs import ConfigResource
 from tests.support.controller_world import World, topic
-from wire.metadata_records.configs import ConfigRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 __all__ = ("APPEND", "DELETE", "SET", "SUBTRACT")
 

@@ -3,9 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.log_writer import audit_notes
-from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.log_writer import audit_notes
+from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from tests.support.controller_world import World
 from tests.unit.metadata.controller.configs.altering_configs import (
     APPEND,
@@ -22,8 +22,8 @@ from tests.unit.metadata.controller.configs.altering_configs import (
     world_of_topics,
     written,
 )
-from wire.metadata_records.features import NoOpRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.image.configs import BROKER, TOPIC
-from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.image.configs import BROKER, TOPIC
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import LEVELS, World, topic
 from tests.unit.metadata.controller.configs.altering_configs import (
     DELETE,
@@ -18,7 +18,7 @@ from tests.unit.metadata.controller.configs.altering_configs import (
     changes,
     world_of_topics,
 )
-from wire.metadata_records.topics import ClearElrRecord
+from kquorum.wire.metadata_records.topics import ClearElrRecord
 
 
 @pytest.fixture

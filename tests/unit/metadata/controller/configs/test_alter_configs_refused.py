@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import MAX_MESSAGE_CHARACTERS
-from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kquorum.metadata.controller.requests import MAX_MESSAGE_CHARACTERS
+from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from tests.support.controller_world import World
 from tests.unit.metadata.controller.configs.altering_configs import (
     APPEND,

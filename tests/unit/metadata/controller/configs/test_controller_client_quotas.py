@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values
-from metadata.describe.client_quotas import describe_client_quotas
-from metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.describe.client_quotas import describe_client_quotas
+from kquorum.metadata.describe.describe_request import DescribeRequest
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
-from wire.messages.describe_client_quotas import (
+from kquorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
     EntityData,
     EntryData,
     ValueData,
 )
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 Entity = Mapping[str, str | None]
 RATE = "producer_byte_rate"

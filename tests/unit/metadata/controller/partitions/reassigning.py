@@ -4,10 +4,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import Values
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.requests import Values
 from tests.support.controller_world import World
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 Target = tuple[int, ...] | None
 

@@ -6,9 +6,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.support.controller_world import SESSION_MS, World, assigned
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
 
 
 def ready() -> World:

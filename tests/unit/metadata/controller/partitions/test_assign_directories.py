@@ -6,13 +6,13 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import Values
-from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
-from metadata.image.partition_state import NO_LEADER
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from kquorum.metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import World, assigned, at_level
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 FIRST, SECOND, OTHER, OFFLINE = UUID(int=501), UUID(int=502), UUID(int=601), UUID(int=777)
 UNKNOWN_TOPIC = UUID(int=0xABCDEF)

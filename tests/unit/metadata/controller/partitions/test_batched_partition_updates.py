@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from metadata.controller import timeline
-from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import batched_update, change_batch
-from metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
-from metadata.image.partition_state import NO_LEADER
+from kquorum.metadata.controller import timeline
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.context import DecisionContext
+from kquorum.metadata.controller.partitions import batched_update, change_batch
+from kquorum.metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
+from kquorum.metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import SESSION_MS, World, assigned
-from wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 SLICE = 4
 QUIET = ControllerConfig(metadata_max_idle_interval_ms=0)

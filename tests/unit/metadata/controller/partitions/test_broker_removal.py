@@ -3,21 +3,21 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions import batched_update, change_batch
-from metadata.controller.requests import Values
-from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from metadata.image.partition_state import NO_LEADER
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.partitions import batched_update, change_batch
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
+from kquorum.metadata.image.partition_state import NO_LEADER
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import SESSION_MS, World, assigned
 from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
-from wire.metadata_records.cluster import (
+from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 AT_ONCE = 4
 PARTITIONS = 11

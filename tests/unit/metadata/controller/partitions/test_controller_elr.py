@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from metadata.controller.config import ControllerConfig
-from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING, PartitionState
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
+from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING, PartitionState
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import LEVELS, World, assigned
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 FEATURES = [
     *LEVELS,

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions.elr import clear_elr_records, elr_safety_records
-from metadata.image.configs import BROKER, TOPIC, ConfigResource
-from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.partitions.elr import clear_elr_records, elr_safety_records
+from kquorum.metadata.image.configs import BROKER, TOPIC, ConfigResource
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
+from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, kinds
-from wire.metadata_records.cluster import RegisterBrokerRecord
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import ClearElrRecord
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.cluster import RegisterBrokerRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.topics import ClearElrRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 FEATURES = [
     *LEVELS,

@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions.elect_leaders import (
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.partitions.elect_leaders import (
     Found,
     electable_preferred,
     leaderless,
     leaderless_with_active_replica,
     without_preferred_leader,
 )
-from metadata.image.cluster import BrokerRegistration, ClusterImage
-from metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
-from metadata.image.partitions import table_of
-from metadata.image.topics import TopicImage
+from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage
+from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
+from kquorum.metadata.image.partitions import table_of
+from kquorum.metadata.image.topics import TopicImage
 from tests.support.controller_world import World, assigned, topic
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 PREFERRED, UNCLEAN = 0, 1
 UNCLEAN_ALLOWED = [{"name": "unclean.leader.election.enable", "value": "true"}]

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions import batched_update, change_batch, elect_leaders
-from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from metadata.image.partition_state import NO_LEADER
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.partitions import batched_update, change_batch, elect_leaders
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
+from kquorum.metadata.image.partition_state import NO_LEADER
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import SESSION_MS, World, assigned
 from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 SLICE = 4
 PARTITIONS = 11

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller.partitions.partition_change import Election, PartitionChange
-from metadata.image.partition_state import (
+from kquorum.metadata.controller.partitions.partition_change import Election, PartitionChange
+from kquorum.metadata.image.partition_state import (
     NO_LEADER,
     RECOVERED,
     RECOVERING,

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller.partitions.partition_change import Election, PartitionChange
-from metadata.image.directories import LOST, UNASSIGNED
-from metadata.image.metadata_version import record_version
-from metadata.image.partition_state import (
+from kquorum.metadata.controller.partitions.partition_change import Election, PartitionChange
+from kquorum.metadata.image.directories import LOST, UNASSIGNED
+from kquorum.metadata.image.metadata_version import record_version
+from kquorum.metadata.image.partition_state import (
     NO_LEADER,
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,
@@ -21,7 +21,7 @@ from metadata.image.partition_state import (
     PartitionState,
     partition_after_change,
 )
-from wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 TOPIC_ID = UUID(int=5)
 LEVELS: Final = {0: 15, 1: 17, 2: 23}

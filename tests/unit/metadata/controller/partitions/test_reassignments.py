@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.image.partition_state import NO_LEADER
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import SESSION_MS, World, assigned, topic
 from tests.unit.metadata.controller.partitions.reassigning import (
     Target,
@@ -14,8 +14,8 @@ from tests.unit.metadata.controller.partitions.reassigning import (
     report_isr,
     running,
 )
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class TestStart:

@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values
+from kquorum.metadata.controller.requests import Values
 from tests.support.controller_world import World, assigned
 from tests.unit.metadata.controller.partitions.reassigning import (
     cancel,
@@ -12,7 +12,7 @@ from tests.unit.metadata.controller.partitions.reassigning import (
     report_isr,
     running,
 )
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class TestCancel:

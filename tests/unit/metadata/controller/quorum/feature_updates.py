@@ -6,14 +6,14 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import Values
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.requests import Values
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import World
-from wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
-from wire.protocol.api_keys import ApiKey
-from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
+from kquorum.wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 ELR = "eligible.leader.replicas.version"

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.quorum.activation import LogUnsupported
-from metadata.features import registration_features
-from raft.voters import ReplicaKey, Voter, VoterSet
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.quorum.activation import LogUnsupported
+from kquorum.metadata.features import registration_features
+from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
 from tests.unit.metadata.controller.quorum.feature_updates import (
     ELR,
@@ -25,9 +25,9 @@ from tests.unit.metadata.controller.quorum.feature_updates import (
     reason,
     update,
 )
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.features import FeatureLevelRecord
-from wire.record_frame import encode_record
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.record_frame import encode_record
 
 # What cannot be
 

@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.features import registration_features
+from kquorum.metadata.features import registration_features
 from tests.support.controller_world import at_level
 from tests.unit.metadata.controller.quorum.feature_updates import (
     SAFE,

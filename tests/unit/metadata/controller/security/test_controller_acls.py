@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values
-from metadata.describe.acls import describe_acls
-from metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.describe.acls import describe_acls
+from kquorum.metadata.describe.describe_request import DescribeRequest
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
-from wire.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
-from wire.metadata_records.security import AccessControlEntryRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
+from kquorum.wire.metadata_records.security import AccessControlEntryRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 NONE, INVALID = ErrorCode.none, ErrorCode.invalid_request
 TOPIC, CLUSTER, USER = 2, 4, 7

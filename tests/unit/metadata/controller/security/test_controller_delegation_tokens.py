@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.describe.delegation_tokens import describe_delegation_token
-from metadata.describe.describe_request import DescribeRequest
-from metadata.image.security import DelegationToken
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
+from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.image.security import DelegationToken
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
-from wire.messages.describe_delegation_token import (
+from kquorum.wire.messages.describe_delegation_token import (
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenResponse,
 )
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 
 KEY = "a key that nobody guesses"
 DAY_MS = 86_400_000

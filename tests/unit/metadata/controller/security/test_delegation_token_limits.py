@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.records import delegation_token_record
+from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.image.records import delegation_token_record
 from tests.support.controller_world import kinds
 from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
     CREATE,
@@ -23,11 +23,11 @@ from tests.unit.metadata.controller.security.test_controller_delegation_tokens i
     the_token,
     token_world,
 )
-from wire.codec import decode, encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
-from wire.record_frame import encode_record
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.record_frame import encode_record
 
 LONGEST = "x" * 32_767
 END_OF_TIME_MS = 253_402_300_799_999

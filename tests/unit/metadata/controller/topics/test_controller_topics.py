@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import Values
-from metadata.image.configs import TOPIC, ConfigResource
-from metadata.image.directories import MIGRATING, UNASSIGNED
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.requests import Values
+from kquorum.metadata.image.configs import TOPIC, ConfigResource
+from kquorum.metadata.image.directories import MIGRATING, UNASSIGNED
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import World, assigned, topic
-from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import PartitionRecord, TopicRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def ready(*broker_ids: int, **config: Any) -> World:

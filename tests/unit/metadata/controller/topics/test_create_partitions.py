@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import Values
-from snapshots.bootstrap import bootstrap_records
+from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.controller.requests import Values
+from kquorum.snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import World, assigned, at_level, kinds, topic
-from wire.metadata_records.topics import PartitionRecord
-from wire.protocol.api_keys import ApiKey
+from kquorum.wire.metadata_records.topics import PartitionRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def ready(*broker_ids: int, **config: Any) -> World:

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ApiError
-from metadata.controller.topics.placement import StripedPlacer
-from metadata.image.cluster import BrokerRegistration
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller.topics.placement import StripedPlacer
+from kquorum.metadata.image.cluster import BrokerRegistration
 from tests.support.controller_world import SeededDice
 
 

@@ -3,11 +3,11 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import ApiError
-from metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
-from metadata.image.image import MetadataImage
+from kquorum.metadata.controller.requests import ApiError
+from kquorum.metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
+from kquorum.metadata.image.image import MetadataImage
 from tests.support.images import image_of, partition_record, topic_records
-from wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.configs import ConfigRecord
 
 IMAGE = image_of(
     *topic_records(1, "alpha", partition_record(1, 0, (1,))),
