@@ -13,7 +13,11 @@ from uuid import UUID
 
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
 from kquorum.wire.control_records import LeaderChangeMessage, LeaderChangeVoter, encode_control_record
-from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.cluster import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+)
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord, ProducerIdsRecord
 from kquorum.wire.metadata_records.topics import (

@@ -13,9 +13,9 @@ from typing import Any, Self
 from uuid import UUID
 
 from kquorum.metadata.features import registration_features
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
-from kquorum.wire.protocol.apis import ApiKey
 
 BROKER_ID = 1001
 REQUEST_TIMEOUT_S = 5.0

@@ -12,12 +12,12 @@ from kquorum.cli.main import run
 from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
 from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCHS
 from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
-from tests.support.cluster import Cluster
 from kquorum.wire.log_batch import LogBatch, build_batch
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kquorum.wire.record_batch import CompressionCodec
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.cluster import Cluster
 
 PARTITIONS_OF_TOPIC = 100
 BROKERS = 12

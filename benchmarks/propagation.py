@@ -23,9 +23,9 @@ from typing import Any
 from benchmarks._report import hardware, percentile, print_result
 from kquorum.cli.processes import wait_until
 from kquorum.network.connection import KafkaConnection
+from kquorum.wire.protocol.apis import ApiKey
 from tests.support.cluster import KAFKAS_TIMES, Cluster
 from tests.support.node_hosts import Moments, NodeHosts, groups_of
-from kquorum.wire.protocol.apis import ApiKey
 
 TIMEOUT_MS = 30_000
 SETTLED_S = 30.0

@@ -29,14 +29,14 @@ from uuid import UUID
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from kquorum.metadata.features import registration_features
-from tests.jepsen.client import RawClient
-from tests.support.cluster import CLUSTER_ID, Cluster
 from kquorum.wire.log_batch import LogBatch, parse_batches
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.record_batch import read_batch_header
 from kquorum.wire.record_frame import decode_record
+from tests.jepsen.client import RawClient
+from tests.support.cluster import CLUSTER_ID, Cluster
 
 FIRST_BROKER, FAILING = 1000, 1000
 REPLICAS = 3

@@ -28,10 +28,10 @@ from typing import Any
 from benchmarks._report import hardware, percentile, print_result
 from kquorum.cli.output import error_console
 from kquorum.cli.processes import NodeFailed, wait_until
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
 from tests.support.cluster import KAFKAS_TIMES, Cluster
-from kquorum.wire.protocol.apis import ApiKey
 
 WAYS = ("kill", "stop")
 CONTROLLERS, BROKERS = 3, 3

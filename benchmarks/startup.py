@@ -45,8 +45,8 @@ from benchmarks._startup_folders import (
 )
 from kquorum.cli.output import error_console
 from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
-from tests.support.cluster import CLUSTER_ID, PROJECT_ROOT, Cluster
 from kquorum.wire.log_batch import build_batch
+from tests.support.cluster import CLUSTER_ID, PROJECT_ROOT, Cluster
 
 NODE_ID = 1
 MIB = 1024 * 1024

@@ -1,4 +1,4 @@
-"""`python -m kquorum.cli.child ...` is `kquorum ...` as a child process: it dies with its parent, even with a killed one."""
+"""`python -m kquorum.cli.child ...` is `kquorum ...` as a child process: it ends when its parent ends or is killed."""
 
 import ctypes
 import os

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import kquorum.cli.commands
+from kquorum.cli import commands
 from kquorum.cli.failures import CliError, ExitStatus
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def command_names() -> tuple[str, ...]:
 def _modules() -> dict[str, str]:
     """The module of each command, by the name of the file or folder."""
     found = {}
-    for module in iter_modules(cli.commands.__path__):
-        folder = f"cli.commands.{module.name}"
+    for module in iter_modules(commands.__path__):
+        folder = f"{commands.__name__}.{module.name}"
         found[module.name] = f"{folder}.command" if module.ispkg else folder
     return found
 

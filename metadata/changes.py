@@ -13,7 +13,11 @@ from uuid import UUID
 from kquorum.metadata.image.cluster import BrokerRegistration, ClusterDelta
 from kquorum.metadata.image.errors import CannotReplayError, ReplayError
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record
+from kquorum.metadata.image.partition_state import (
+    PartitionState,
+    partition_after_change,
+    partition_from_record,
+)
 from kquorum.wire.control_records import LeaderChangeMessage, VotersRecord, decode_control_record_lenient
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.metadata_records import cluster, features, topics

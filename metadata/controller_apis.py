@@ -13,11 +13,23 @@ from kquorum.metadata.authorizer.authorization import Authorization, on_cluster
 from kquorum.metadata.authorizer.cluster_rules import judge_describe_cluster
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.metadata.authorizer.config_rules import judge_alter_configs, judge_describe_configs
-from kquorum.metadata.authorizer.token_rules import judge_create_token, judge_describe_tokens, judge_token_request
-from kquorum.metadata.authorizer.topic_rules import judge_create_partitions, judge_create_topics, judge_delete_topics
+from kquorum.metadata.authorizer.token_rules import (
+    judge_create_token,
+    judge_describe_tokens,
+    judge_token_request,
+)
+from kquorum.metadata.authorizer.topic_rules import (
+    judge_create_partitions,
+    judge_create_topics,
+    judge_delete_topics,
+)
 from kquorum.metadata.controller.brokers.heartbeat import heartbeat
 from kquorum.metadata.controller.brokers.producer_ids import allocate_producer_ids
-from kquorum.metadata.controller.brokers.registration import register_broker, register_controller, unregister_broker
+from kquorum.metadata.controller.brokers.registration import (
+    register_broker,
+    register_controller,
+    unregister_broker,
+)
 from kquorum.metadata.controller.configs.alter_configs import alter_configs, incremental_alter_configs
 from kquorum.metadata.controller.configs.client_quotas import alter_client_quotas
 from kquorum.metadata.controller.context import DecisionContext
@@ -43,7 +55,11 @@ from kquorum.metadata.controller.topics.create_topics import create_topics
 from kquorum.metadata.controller.topics.delete_topics import delete_topics
 from kquorum.metadata.describe.acls import describe_acls
 from kquorum.metadata.describe.client_quotas import describe_client_quotas
-from kquorum.metadata.describe.configs import describe_configs, describe_configs_in_slices, list_config_resources
+from kquorum.metadata.describe.configs import (
+    describe_configs,
+    describe_configs_in_slices,
+    list_config_resources,
+)
 from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials

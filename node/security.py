@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from kquorum.metadata.adapters.sasl_credentials import ImageCredentials
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.security.client_security import ClientSecurity, client_security, login_entry
-from kquorum.network.security.distinguished_names import MappingRule, parse_mapping_rules, principal_of_certificate
+from kquorum.network.security.distinguished_names import (
+    MappingRule,
+    parse_mapping_rules,
+    principal_of_certificate,
+)
 from kquorum.network.security.errors import SecurityConfigError
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.names import MECHANISMS, PLAIN, PROTOCOLS, SCRAM_HASHES, WITH_SASL, WITH_TLS

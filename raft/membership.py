@@ -24,7 +24,14 @@ from kquorum.raft.messages import (
 from kquorum.raft.ready import LeaderAndEpoch
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Follower, Leader, PendingAdd, PendingCommit, ReplicaProgress
-from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, ReplicaKey, Voter, VoterSet, voters_record
+from kquorum.raft.voters import (
+    SUPPORTED_KRAFT_VERSIONS,
+    ZERO_DIRECTORY,
+    ReplicaKey,
+    Voter,
+    VoterSet,
+    voters_record,
+)
 from kquorum.wire.control_records import KRaftVersionRecord, VotersRecord
 
 # What may stand against a change of the voters, in Kafka's order (rule R11.2)

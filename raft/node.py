@@ -40,7 +40,12 @@ from kquorum.raft.inputs import (
 )
 from kquorum.raft.leader import turn
 from kquorum.raft.leader.fetch_handler import answer_displaced_fetches
-from kquorum.raft.leader.leadership_transfer import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
+from kquorum.raft.leader.leadership_transfer import (
+    begin_shutdown,
+    handle_resign,
+    poll_handed_over,
+    poll_resigned,
+)
 from kquorum.raft.leader.majority import handle_read, is_asked_for
 from kquorum.raft.log_index import LogIndex
 from kquorum.raft.messages import (

@@ -45,7 +45,15 @@ from kquorum.raft.roles import (
     check_transition,
     name_of,
 )
-from kquorum.raft.voters import BEFORE_THE_LOG, Endpoint, ReplicaKey, Voter, VoterHistory, VoterSet, voters_record
+from kquorum.raft.voters import (
+    BEFORE_THE_LOG,
+    Endpoint,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VoterSet,
+    voters_record,
+)
 from kquorum.wire.control_records import KRaftVersionRecord, VotersRecord
 from kquorum.wire.log_batch import LogBatch
 

@@ -7,7 +7,11 @@ from pathlib import Path
 
 from kquorum.spark_replay.files import map_file
 from kquorum.spark_replay.sources import FileKind, LogFile
-from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record_lenient
+from kquorum.wire.control_records import (
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    decode_control_record_lenient,
+)
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 from kquorum.wire.record_batch import read_records

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+import kquorum
 from kquorum.spark_replay.java_process import start_java_as_group
 from kquorum.spark_replay.source import KraftLogDataSource
 
-PROJECT = Path(__file__).resolve().parent.parent
+# The folder that the package kquorum stands in: that of the sources, or site-packages.
+PROJECT = Path(kquorum.__file__).resolve().parent.parent
 LOCAL_MASTER = "local[*]"
 
 _QUIET_LOG4J = """\

@@ -6,7 +6,13 @@ from pathlib import Path
 from uuid import UUID
 
 from kquorum.storage.durable_files import replace_file
-from kquorum.storage.errors import FORMAT_REMEDY, MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
+from kquorum.storage.errors import (
+    FORMAT_REMEDY,
+    MetaPropertiesDamaged,
+    NotFormatted,
+    StorageFailed,
+    WrongFolder,
+)
 from kquorum.storage.file_system import POSIX, FileSystem
 from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 

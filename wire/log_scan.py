@@ -11,7 +11,13 @@ from kquorum.wire.batch_search import next_batch_position, sound_header
 from kquorum.wire.drafts import draft_of
 from kquorum.wire.errors import BufferUnderflow, CorruptBatch
 from kquorum.wire.primitives import Buffer
-from kquorum.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, check_batch, read_batch_header
+from kquorum.wire.record_batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    BatchHeader,
+    check_batch,
+    read_batch_header,
+)
 
 
 @dataclass(frozen=True, slots=True)

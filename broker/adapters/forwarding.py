@@ -29,7 +29,12 @@ from kquorum.wire.codec import decode, encode
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, response_header_version, supported_versions
+from kquorum.wire.protocol.apis import (
+    request_class,
+    response_class,
+    response_header_version,
+    supported_versions,
+)
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import (
     EncodedBody,

@@ -1,6 +1,15 @@
 """Brokers: listeners, connections, limits, threads and metrics."""
 
-from kquorum.metadata.configs.definition import INT_MAX, Importance, Update, boolean, integer, long, names, string
+from kquorum.metadata.configs.definition import (
+    INT_MAX,
+    Importance,
+    Update,
+    boolean,
+    integer,
+    long,
+    names,
+    string,
+)
 from kquorum.metadata.configs.used_by import (
     BROKER,
     CLIENT_METRICS,

@@ -1,6 +1,15 @@
 """Brokers: tiered storage (KIP-405)."""
 
-from kquorum.metadata.configs.definition import LONG_MAX, Importance, Update, boolean, double, integer, long, string
+from kquorum.metadata.configs.definition import (
+    LONG_MAX,
+    Importance,
+    Update,
+    boolean,
+    double,
+    integer,
+    long,
+    string,
+)
 from kquorum.metadata.configs.used_by import TIERED_STORAGE, TOPIC_CONFIGS
 from kquorum.metadata.configs.validators import at_least, between, not_empty
 

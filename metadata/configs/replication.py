@@ -1,6 +1,15 @@
 """Brokers: replication, leaders and quotas."""
 
-from kquorum.metadata.configs.definition import LONG_MAX, Importance, Update, boolean, integer, klass, long, string
+from kquorum.metadata.configs.definition import (
+    LONG_MAX,
+    Importance,
+    Update,
+    boolean,
+    integer,
+    klass,
+    long,
+    string,
+)
 from kquorum.metadata.configs.used_by import (
     CLIENT_QUOTAS,
     CONTROLLER,

@@ -1,6 +1,15 @@
 """Configs of a topic (LogConfig and TopicConfig of Kafka 4.3, KIP-405 for tiered storage)."""
 
-from kquorum.metadata.configs.definition import LONG_MAX, Synonym, boolean, double, integer, long, names, string
+from kquorum.metadata.configs.definition import (
+    LONG_MAX,
+    Synonym,
+    boolean,
+    double,
+    integer,
+    long,
+    names,
+    string,
+)
 from kquorum.metadata.configs.used_by import (
     CONTROLLER,
     DATA_PLANE,

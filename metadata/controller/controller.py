@@ -17,10 +17,18 @@ from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.divided_requests import DividedRequest, divided
 from kquorum.metadata.controller.log_writer import LogWriter
 from kquorum.metadata.controller.mutation_quotas import Buckets, MutationCharges, MutationQuotas
-from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from kquorum.metadata.controller.partitions.batched_update import (
+    BatchedPartitionUpdate,
+    BrokerRemoval,
+    Departure,
+)
 from kquorum.metadata.controller.partitions.broker_movement import Movement, counted_on
 from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
-from kquorum.metadata.controller.partitions.elect_leaders import CLEAN_ELECTION, LEADER_BALANCING, UNCLEAN_ELECTION
+from kquorum.metadata.controller.partitions.elect_leaders import (
+    CLEAN_ELECTION,
+    LEADER_BALANCING,
+    UNCLEAN_ELECTION,
+)
 from kquorum.metadata.controller.periodic import PeriodicTask, Schedule
 from kquorum.metadata.controller.quorum.activation import activation_records
 from kquorum.metadata.controller.quorum.describe_cluster import describe_cluster

@@ -58,7 +58,10 @@ from kquorum.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from kquorum.wire.messages.list_config_resources import ConfigResource as ListedConfigResource
-from kquorum.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from kquorum.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from kquorum.wire.protocol.arrays import array_length
 from kquorum.wire.protocol.headers import EncodedBody
 

@@ -2,7 +2,12 @@
 
 from kio.schema.errors import ErrorCode
 
-from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG, owners_and_renewers, split_principal, token_hmac
+from kquorum.metadata.delegation_tokens import (
+    HMAC_KEY_CONFIG,
+    owners_and_renewers,
+    split_principal,
+    token_hmac,
+)
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.security import DelegationToken
 from kquorum.wire.messages.describe_delegation_token import (

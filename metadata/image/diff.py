@@ -11,7 +11,12 @@ from uuid import UUID
 
 import numpy as np
 
-from kquorum.metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint, SupportedFeature
+from kquorum.metadata.image.cluster import (
+    BrokerRegistration,
+    ControllerRegistration,
+    Endpoint,
+    SupportedFeature,
+)
 from kquorum.metadata.image.configs import BROKER, TOPIC, ConfigResource, ConfigsImage
 from kquorum.metadata.image.features import FeaturesImage
 from kquorum.metadata.image.image import MetadataImage

@@ -30,7 +30,11 @@ from kquorum.wire.metadata_records.cluster import (
     RegisterControllerRecord,
 )
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, ConfigRecord, EntityData
-from kquorum.wire.metadata_records.features import FeatureLevelRecord, ProducerIdsRecord, ZkMigrationStateRecord
+from kquorum.wire.metadata_records.features import (
+    FeatureLevelRecord,
+    ProducerIdsRecord,
+    ZkMigrationStateRecord,
+)
 from kquorum.wire.metadata_records.security import (
     AccessControlEntryRecord,
     DelegationTokenRecord,

@@ -16,7 +16,13 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
 from kquorum.metadata.state_hash.image_hash import hash_of_image, state_hash_text
-from kquorum.wire.control_records import ControlRecord, KRaftVersionRecord, LeaderChangeMessage, Voter, VotersRecord
+from kquorum.wire.control_records import (
+    ControlRecord,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    Voter,
+    VotersRecord,
+)
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,

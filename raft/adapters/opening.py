@@ -25,7 +25,13 @@ from kquorum.storage.file_system import POSIX, Content, FileSystem
 from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from kquorum.storage.leader_epoch_checkpoint import epochs_from, read_epochs
 from kquorum.storage.mapped_file import map_file
-from kquorum.storage.recovery import KnownDurable, RecoveredLog, recover_paths, recover_segments, segment_paths
+from kquorum.storage.recovery import (
+    KnownDurable,
+    RecoveredLog,
+    recover_paths,
+    recover_segments,
+    segment_paths,
+)
 from kquorum.storage.retired_files import remove_leftovers
 from kquorum.storage.segment import Segment, base_offset_of, segment_path, unpublished_path
 from kquorum.storage.torn_tail import valid_batches_behind

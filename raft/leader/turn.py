@@ -2,7 +2,12 @@
 
 from kquorum.raft.leader.fetch_handler import complete_delayed_fetches
 from kquorum.raft.leader.leadership_transfer import poll_transfer, resign
-from kquorum.raft.leader.majority import confirm_by_answer, confirm_reads, is_asked_for, maybe_advance_high_watermark
+from kquorum.raft.leader.majority import (
+    confirm_by_answer,
+    confirm_reads,
+    is_asked_for,
+    maybe_advance_high_watermark,
+)
 from kquorum.raft.membership import poll_change
 from kquorum.raft.messages import BeginQuorumEpochRequest
 from kquorum.raft.replica import Replica

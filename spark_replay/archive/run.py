@@ -6,7 +6,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from kquorum.spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, ChangedMeanwhile, Digest, described, digest
+from kquorum.spark_replay.archive.files import (
+    PART_SUFFIX,
+    ArchiveFiles,
+    ChangedMeanwhile,
+    Digest,
+    described,
+    digest,
+)
 from kquorum.spark_replay.archive.manifest import (
     MANIFEST,
     ArchiveManifest,

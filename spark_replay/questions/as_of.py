@@ -6,7 +6,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
-from kquorum.spark_replay.questions.entities import BY_NAME, ENTITIES, QUORUM_FEATURE, Entity, Narrowing, history
+from kquorum.spark_replay.questions.entities import (
+    BY_NAME,
+    ENTITIES,
+    QUORUM_FEATURE,
+    Entity,
+    Narrowing,
+    history,
+)
 from kquorum.spark_replay.questions.moments import Moment, holds_at
 
 EVERYTHING = Narrowing()

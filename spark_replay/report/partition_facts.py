@@ -8,7 +8,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR, unavailable
 from kquorum.spark_replay.report.asked import Asked
 from kquorum.spark_replay.report.facts import ClusterState
-from kquorum.spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series, UncleanElection
+from kquorum.spark_replay.report.partition_values import (
+    Interval,
+    LeaderChanges,
+    Outage,
+    Series,
+    UncleanElection,
+)
 from kquorum.spark_replay.report.series import series_of
 
 TOPICS_LISTED = 10

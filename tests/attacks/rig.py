@@ -27,12 +27,12 @@ from kquorum.network.server import KafkaServer
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.network_limits import server_limits
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.warm_up import warm_up
 from tests.support.broker_services import broker_services
 from tests.support.config_files import SMALL
 from tests.support.controller_world import World, topic
 from tests.support.single_node import HOST
-from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.warm_up import warm_up
 
 BROKERS_USER = "User:broker"
 

@@ -10,8 +10,6 @@ import pytest
 
 from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState
-from tests.support.large_batches import bomb, no_ops, record_bomb
-from tests.unit.raft.context import RaftContext, batch
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.log_scan import Damage, scan_batches
@@ -25,6 +23,8 @@ from kquorum.wire.record_batch import (
     rewrite_offsets,
 )
 from kquorum.wire.record_parsing import MAX_BATCH_HEADERS
+from tests.support.large_batches import bomb, no_ops, record_bomb
+from tests.unit.raft.context import RaftContext, batch
 
 MANY = 9_000_000
 # Python with all that the commands import takes 150 MB of addresses and more; the attack took 1.4 GB of memory.

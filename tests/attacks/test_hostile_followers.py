@@ -34,14 +34,14 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.roles import Leader
 from kquorum.raft.voters import Endpoint, ReplicaKey
-from tests.attacks.rig import rig, send
-from tests.support.calls import calls_of
-from tests.support.cluster import Cluster
-from tests.unit.raft.context import RaftContext
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import decode_response as decode_frame
 from kquorum.wire.protocol.headers import encode_request
+from tests.attacks.rig import rig, send
+from tests.support.calls import calls_of
+from tests.support.cluster import Cluster
+from tests.unit.raft.context import RaftContext
 
 # About a millisecond of Python.
 MOST_CALLS = 5_000

@@ -31,9 +31,6 @@ from kquorum.raft.messages import (
 from kquorum.raft.ready import QuorumState, SnapshotChunk
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet, voters_record
 from kquorum.storage.errors import StorageFailed
-from tests.support.fake_nodes import fake_node
-from tests.support.single_node import HOST, write_config
-from tests.unit.raft.context import RaftContext, batch
 from kquorum.wire.control_records import (
     ControlRecord,
     ControlRecordType,
@@ -49,6 +46,9 @@ from kquorum.wire.metadata_records.topics import PartitionRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
+from tests.support.fake_nodes import fake_node
+from tests.support.single_node import HOST, write_config
+from tests.unit.raft.context import RaftContext, batch
 
 EPOCH = 3
 COMMITTED, END = 4, 6

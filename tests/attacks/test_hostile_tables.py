@@ -17,7 +17,13 @@ import pytest
 from kquorum.cli.commands.audit.answers import _csv_cell
 from kquorum.cli.main import run
 from kquorum.spark_replay.audit_folder import MANIFEST as AUDIT_MANIFEST
-from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest, NoAudit, read_manifest, write_manifest
+from kquorum.spark_replay.audit_folder import (
+    AuditedSource,
+    AuditManifest,
+    NoAudit,
+    read_manifest,
+    write_manifest,
+)
 from kquorum.spark_replay.bases import StateBase
 from kquorum.spark_replay.members import Member
 from kquorum.spark_replay.sources import FileKind, LogFile

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
 from tests.attacks.long_bodies import LongArray
 from tests.attacks.rig import send
 from tests.support.cluster import Cluster
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import supported_versions
 
 NAMES = {
     ApiKey.DELETE_TOPICS: 199_000,

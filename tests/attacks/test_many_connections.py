@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kquorum.network.turns import TURN_S, turns_of
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.frames import encode_frame
 from tests.attacks.long_bodies import long_request
 from tests.attacks.rig import rig
 from tests.support.single_node import HOST
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.frames import encode_frame
 
 CONNECTIONS = 100
 # The first is read in the loop, the second aside.

@@ -10,6 +10,10 @@ from kquorum.cli.main import run
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.metadata.delegation_tokens import is_expired
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 from tests.support.acl_worlds import ALICE, BOB, HERE, PREFIXED, acl, acls_of, authorizer
 from tests.support.controller_world import World
 from tests.support.single_node import write_config
@@ -21,10 +25,6 @@ from tests.unit.metadata.controller.security.test_controller_delegation_tokens i
     the_token,
     token_world,
 )
-from kquorum.wire.codec import decode, encode
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 
 MARK_MS = 1_234_567_890
 EXTREMES = [2**63 - 1, -(2**63), 2**62, -1, 0, 1, 253_402_300_800_000]

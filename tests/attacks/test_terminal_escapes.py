@@ -18,14 +18,14 @@ from kquorum.cli.commands.watch.lines import json_line, text_line
 from kquorum.cli.main import run
 from kquorum.cli.output import complain, console, error_console, make_table, say, show_table
 from kquorum.node.logs import NodeLogging, log
-from tests.support.fake_nodes import fake_node, quorum_response
-from tests.support.grpc_source import topic_id
-from tests.support.sample_logs import LogBuilder, broker, partition
 from kquorum.wire.metadata_records.cluster import BrokerEndpoint
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.fake_nodes import fake_node, quorum_response
+from tests.support.grpc_source import topic_id
+from tests.support.sample_logs import LogBuilder, broker, partition
 
 # Colour, the title of the window, clearing, C1's CSI, DEL, a bell, bidirectional marks, an invisible tag, separators.
 HOSTILE = (

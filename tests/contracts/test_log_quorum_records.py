@@ -27,10 +27,10 @@ from kquorum.raft.voters import (
 )
 from kquorum.storage.file_system import POSIX, FileSystem
 from kquorum.storage.segment import SegmentLimits
-from tests.support.fault_file_system import FaultFileSystem
-from tests.support.memory_log import MemoryLog
 from kquorum.wire.control_records import KRaftVersionRecord
 from kquorum.wire.log_batch import LogBatch, build_batch
+from tests.support.fault_file_system import FaultFileSystem
+from tests.support.memory_log import MemoryLog
 
 Log = FileLog | MemoryLog
 

@@ -13,11 +13,11 @@ from kquorum.storage.recovery_point import RecoveryPoint
 from kquorum.storage.segment import SegmentLimits
 from kquorum.storage.segmented_log import SegmentedLog
 from kquorum.storage.torn_tail import valid_batches_behind
-from tests.support.batches import with_valid_crc
 from kquorum.wire.batch_search import next_batch_position
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.log_batch import LogBatch, build_batch, log_batch
 from kquorum.wire.log_scan import Damage, scan_batches
+from tests.support.batches import with_valid_crc
 
 FIRST = "00000000000000000000.log"
 _PRODUCER_POSITION = 43

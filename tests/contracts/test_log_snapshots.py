@@ -13,8 +13,6 @@ from kquorum.raft.voters import KRaftVersionAt, QuorumRecord
 from kquorum.storage.durable_files import replace_file
 from kquorum.storage.file_system import POSIX, FileSystem
 from kquorum.storage.segment import SegmentLimits
-from tests.support.fault_file_system import FaultFileSystem
-from tests.support.memory_log import MemoryLog
 from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
@@ -24,6 +22,8 @@ from kquorum.wire.control_records import (
 )
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from kquorum.wire.record_batch import write_batch
+from tests.support.fault_file_system import FaultFileSystem
+from tests.support.memory_log import MemoryLog
 
 
 @dataclass

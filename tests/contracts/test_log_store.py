@@ -10,9 +10,9 @@ import pytest
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.raft.ports import LogSummary
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import LogBatch, build_batch, parse_batches
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.memory_log import MemoryLog
-from kquorum.wire.log_batch import LogBatch, build_batch, parse_batches
 
 Log = FileLog | MemoryLog
 

@@ -18,8 +18,6 @@ from kquorum.storage.leader_epoch_checkpoint import decode_epochs
 from kquorum.storage.meta_properties import decode_meta_properties
 from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
 from kquorum.storage.recovery_point import read_recovery_point
-from tests.fuzz import seeds
-from tests.support.fault_file_system import FaultFileSystem
 from kquorum.wire import message_codec
 from kquorum.wire.audit_note import audit_note_to_json
 from kquorum.wire.batch_walk import walk_batches
@@ -30,6 +28,8 @@ from kquorum.wire.log_batch import parse_batches
 from kquorum.wire.log_scan import Damage, scan_batches
 from kquorum.wire.record_batch import MAX_DECOMPRESSED_BYTES, check_batch, read_records, read_values
 from kquorum.wire.record_frame import decode_record, decode_record_lenient
+from tests.fuzz import seeds
+from tests.support.fault_file_system import FaultFileSystem
 
 FOLDER = Path("/disk")
 Read = Callable[[bytes], object]

@@ -20,8 +20,6 @@ from kquorum.storage.leader_epoch_checkpoint import encode_epochs
 from kquorum.storage.meta_properties import MetaProperties, encode_meta_properties
 from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
 from kquorum.storage.recovery_point import RecoveryPoint
-from tests.support.fault_file_system import FaultFileSystem
-from tests.support.wire_values import fullest, least
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.control_records import (
     KRaftVersionRecord,
@@ -41,6 +39,8 @@ from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.record_batch import HEADER_BYTES, BatchHeader, read_batch_header, write_batch
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import plan_of
+from tests.support.fault_file_system import FaultFileSystem
+from tests.support.wire_values import fullest, least
 
 CONTROLS: tuple[type[Any], ...] = (
     LeaderChangeMessage,

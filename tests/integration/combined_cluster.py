@@ -8,8 +8,8 @@ from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
 from kquorum.cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, describe_topics
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK, free_ports
-from tests.support.cluster import Cluster, Overrides
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.cluster import Cluster, Overrides
 
 
 class CombinedCluster(Cluster):

@@ -8,8 +8,8 @@ import pytest
 
 from kquorum.cli.failures import ExitStatus
 from kquorum.cli.main import run
-from tests.support.cluster import Cluster
 from kquorum.wire.record_batch import check_batch, read_records, write_batch
+from tests.support.cluster import Cluster
 
 METADATA_LOG = "__cluster_metadata-0"
 

@@ -18,8 +18,8 @@ from kquorum.cli.main import run
 from kquorum.cli.processes import wait_until
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK, free_ports
-from tests.support.cluster import Cluster
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.cluster import Cluster
 
 
 class WatchedCluster(Cluster):

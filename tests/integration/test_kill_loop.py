@@ -11,13 +11,13 @@ from crc32c import crc32c
 from kquorum.cli.commands.log.files import the_log
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from kquorum.wire.batch_walk import walk_batches
+from kquorum.wire.log_scan import ScannedBatch
+from kquorum.wire.record_batch import read_records
 from tests.kill_loop.folders import check_folders, log_content
 from tests.kill_loop.ledger import Fate, Ledger
 from tests.kill_loop.loop import KillLoop, Options
 from tests.kill_loop.words import Words, log_files
-from kquorum.wire.batch_walk import walk_batches
-from kquorum.wire.log_scan import ScannedBatch
-from kquorum.wire.record_batch import read_records
 
 KILLS = 2
 # Fields of a batch's header; the checksum covers what follows it.

@@ -19,12 +19,12 @@ from kquorum.cli.commands.brokers.members_grpc import describe_brokers, wait_app
 from kquorum.network.connection import KafkaConnection
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK, free_ports
+from kquorum.wire.log_batch import parse_batches
+from kquorum.wire.protocol.apis import ApiKey
 from tests.support.cluster import CLUSTER_ID, Cluster
 from tests.support.metadata_history import Answer, MetadataHistory, State
 from tests.support.metadata_swarm import MetadataSwarm
 from tests.support.node_hosts import Moments, NodeHosts, groups_of
-from kquorum.wire.log_batch import parse_batches
-from kquorum.wire.protocol.apis import ApiKey
 
 TIMEOUT_MS = 60_000
 TOPICS_AT_A_TIME = 6

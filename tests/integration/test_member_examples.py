@@ -16,8 +16,8 @@ from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
 from kquorum.cli.processes import wait_until
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK
-from tests.support.cluster import PROJECT_ROOT, Cluster
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.cluster import PROJECT_ROOT, Cluster
 
 pytest.importorskip("grpc")
 

@@ -11,8 +11,8 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.cli.processes import wait_until
 from kquorum.network.connection import KafkaConnection
-from tests.support.cluster import Cluster
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.slow
 

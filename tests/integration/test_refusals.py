@@ -9,8 +9,8 @@ from kquorum.cli.failures import ExitStatus
 from kquorum.cli.processes import wait_until
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from tests.support.cluster import CLUSTER_ID, Cluster
 from kquorum.wire.log_batch import build_batch
+from tests.support.cluster import CLUSTER_ID, Cluster
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from kquorum.cli.processes import wait_until
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.load import load_config
 from kquorum.node.config.materialise import LOOPBACK
-from tests.support.cluster import CLUSTER_ID, Cluster
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.cluster import CLUSTER_ID, Cluster
 
 STAYING, REPLACED, SEVERAL = 101, 102, 103
 WAIT_S = 40.0

@@ -15,9 +15,9 @@ from kquorum.node.config.addresses import HostPort
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.snapshots.naming import snapshot_id_of
 from kquorum.snapshots.reader import SnapshotReader
+from kquorum.wire.uuids import uuid_to_text
 from tests.integration.dynamic_cluster import DynamicCluster
 from tests.support.cluster import Cluster, Overrides
-from kquorum.wire.uuids import uuid_to_text
 
 WAIT_S = 40.0
 # A few topics make a snapshot due, and a few snapshots are too many.

@@ -12,10 +12,10 @@ from kquorum.cli.clients.quorum_client import ReplicaState
 from kquorum.cli.main import run
 from kquorum.cli.processes import wait_until
 from kquorum.metadata.state_hash.comparison import reports_of
-from tests.integration.damaged_files import metadata_folder
-from tests.support.cluster import Cluster
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
+from tests.integration.damaged_files import metadata_folder
+from tests.support.cluster import Cluster
 
 WAIT_S = 30.0
 CRC_AT, CRC_FROM = 17, 21

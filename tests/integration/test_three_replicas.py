@@ -13,9 +13,9 @@ import uvloop
 from kquorum.network.connection import KafkaConnection
 from kquorum.raft.adapters.kafka_codec.codec import decode_response, encode_request
 from kquorum.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from tests.integration.replicas import HOST, ReplicaProcess, voters_at
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.integration.replicas import HOST, ReplicaProcess, voters_at
 
 
 def run(test: Coroutine[Any, Any, None], *, on_uvloop: bool = True) -> None:

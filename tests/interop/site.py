@@ -17,7 +17,13 @@ from typing import Self
 
 from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
 from kquorum.cli.clients.quorum_client import QuorumStatus, describe_quorum
-from kquorum.cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, delete_topic, describe_topics
+from kquorum.cli.commands.topics.topic_client import (
+    NewTopic,
+    TopicView,
+    create_topic,
+    delete_topic,
+    describe_topics,
+)
 from kquorum.cli.failures import CliError
 from kquorum.cli.main import run as run_kquorum
 from kquorum.cli.processes import NodeProcess, wait_until

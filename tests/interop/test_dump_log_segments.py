@@ -10,9 +10,6 @@ from kquorum.raft.adapters.file_log import FileLog
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
 from kquorum.storage.segment import SegmentLimits
-from tests.interop.dumps import assert_same_dumps, check_indexes_with_kafka
-from tests.interop.kafka_process import Kafka
-from tests.support.wire_values import fullest, least
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.control_records import (
@@ -31,6 +28,9 @@ from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import plan_of
+from tests.interop.dumps import assert_same_dumps, check_indexes_with_kafka
+from tests.interop.kafka_process import Kafka
+from tests.support.wire_values import fullest, least
 
 pytestmark = pytest.mark.interop
 

@@ -8,12 +8,12 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from tests.jepsen.errors import ClientError, not_sent, refused, unanswered
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.protocol.apis import ApiKey, request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_response, encode_request, read_correlation_id
+from tests.jepsen.errors import ClientError, not_sent, refused, unanswered
 
 _LENGTH = struct.Struct(">i")
 _MAX_RESPONSE_BYTES = 64 * 1024 * 1024

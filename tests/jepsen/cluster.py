@@ -15,13 +15,13 @@ from typing import Self
 
 from kquorum.cli.processes import NodeFailed, NodeGroup, NodeProcess, wait_until
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.uuids import uuid_to_text
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.cluster_config import ConfigWriter, Overrides, text_of
 from tests.jepsen.disk.faulty_disk import FaultyDisk
 from tests.jepsen.errors import ClientError
 from tests.jepsen.members import Members
 from tests.jepsen.net.network import Network
-from kquorum.wire.uuids import uuid_to_text
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 NODES_FOLDER = "nodes"

@@ -10,9 +10,9 @@ from typing import Any
 import grpc
 
 from kquorum.node.config.addresses import HostPort
-from tests.jepsen.errors import ClientError, not_sent, unanswered
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
+from tests.jepsen.errors import ClientError, not_sent, unanswered
 
 _KEPT_MAX = 200_000
 _OPTIONS = (

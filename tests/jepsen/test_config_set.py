@@ -10,6 +10,10 @@ from typing import Any, cast
 import pytest
 
 from kquorum.metadata.snapshot import LoadedSnapshot
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.protocol.entities import ErrorCode
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_all
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
@@ -39,10 +43,6 @@ from tests.jepsen.workloads.config_workers import (
 )
 from tests.jepsen.workloads.workload import Judged
 from tests.support.images import image_of, topic_records
-from kquorum.wire.log_batch import OffsetAndEpoch
-from kquorum.wire.metadata_records.configs import ConfigRecord
-from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.protocol.entities import ErrorCode
 
 MEMBERS = Members((1, 2, 3), (11, 12))
 

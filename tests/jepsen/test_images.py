@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from kquorum.wire.proto import inspect_pb2 as pb
 from tests.jepsen.checkers.images import PICTURE, Images
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.pictures import picture_of
 from tests.jepsen.workloads.log_order import SameImage
-from kquorum.wire.proto import inspect_pb2 as pb
 
 
 class Story:

@@ -7,8 +7,8 @@ import grpc
 import pytest
 
 from kquorum.cli.processes import wait_until
-from tests.jepsen.inspector import LogFollower
 from kquorum.wire.proto import inspect_pb2 as pb
+from tests.jepsen.inspector import LogFollower
 
 WAIT_S = 20.0
 LOG_START, IMAGE = 40, 44

@@ -11,12 +11,6 @@ from kquorum.metadata.image.configs import ConfigsDelta
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
-from tests.jepsen.checkers.lawful import Lawful
-from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_safely
-from tests.jepsen.history import History
-from tests.jepsen.members import Members
-from tests.support.images import broker_record, fencing, partition_record, topic_id, topic_records
-from tests.support.sample_logs import LogBuilder
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
@@ -26,6 +20,12 @@ from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.jepsen.checkers.lawful import Lawful
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_safely
+from tests.jepsen.history import History
+from tests.jepsen.members import Members
+from tests.support.images import broker_record, fencing, partition_record, topic_id, topic_records
+from tests.support.sample_logs import LogBuilder
 
 MEMBERS = Members.of(controllers=3, brokers=0)
 BROKERS = (1, 2, 3)

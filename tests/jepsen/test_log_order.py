@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from kquorum.wire.proto import inspect_pb2 as pb
 from tests.jepsen.checkers.log_order import ANOMALIES, LogOrder
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.generator import SECOND_NS
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.inspector import Watermark
-from kquorum.wire.proto import inspect_pb2 as pb
 
 INFO, FAIL = OpType.INFO, OpType.FAIL
 Record = list[Any]

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
+from kquorum.wire.uuids import uuid_to_text
 from tests.jepsen.checkers.voters import ADD, READ, REMOVE
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.members import Members
 from tests.jepsen.workloads.agreement import Agreement
 from tests.jepsen.workloads.voter_book import VoterBook
 from tests.jepsen.workloads.voter_changes import refusal, view_of
-from kquorum.wire.uuids import uuid_to_text
 
 MEMBERS = Members.of(controllers=3, brokers=1, spares=1)
 BROKER = 11

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.entities import ErrorCode
 from tests.jepsen.checkers.names import RACE, REBIRTH, Names
 from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
@@ -19,8 +21,6 @@ from tests.jepsen.instant import drive, setup_of
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.jepsen.workloads.name_workers import FIRST_PARTITIONS, NameWorker
 from tests.jepsen.workloads.topics_set import KIND, TopicsSet, element_of
-from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.protocol.entities import ErrorCode
 
 FIRST, SECOND, THIRD = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 GOOD: Mapping[str, object] = {

@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.protocol.entities import ErrorCode
 from tests.jepsen.checkers.trespass import (
     BROKER_EPOCH,
     LEADER_EPOCH,
@@ -34,8 +36,6 @@ from tests.jepsen.workloads.register_client import (
     read,
 )
 from tests.jepsen.workloads.register_controllers import Controllers
-from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.protocol.entities import ErrorCode
 
 EPOCHS = dict.fromkeys(REPLICAS, 7)
 TOPIC_ID = uuid.UUID(int=1)

@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet, voters_record
+from kquorum.wire.control_records import encode_control_record
+from kquorum.wire.record_batch import write_batch
+from kquorum.wire.uuids import uuid_to_text
 from tests.jepsen.checkers.replicas import Replicas
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_logs import VoterLogs
 from tests.jepsen.checkers.voters import ADD, REMOVE
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.members import Members
-from kquorum.wire.control_records import encode_control_record
-from kquorum.wire.record_batch import write_batch
-from kquorum.wire.uuids import uuid_to_text
 
 MEMBERS = Members.of(controllers=3, brokers=0)
 # An epoch and a value; each is a batch of one record.

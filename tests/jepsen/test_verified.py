@@ -7,15 +7,15 @@ import pytest
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.record_frame import encode_record
+from kquorum.wire.schema import MetadataRecord
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_safely
 from tests.jepsen.checkers.verified import Verified
 from tests.jepsen.history import History
 from tests.jepsen.members import Members
 from tests.support.images import broker_record, isr_change, partition_record, topic_records
 from tests.support.sample_logs import LogBuilder
-from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.record_frame import encode_record
-from kquorum.wire.schema import MetadataRecord
 
 MEMBERS = Members.of(controllers=2, brokers=1)
 BROKER = 11

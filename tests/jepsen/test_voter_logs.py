@@ -9,13 +9,13 @@ import pytest
 
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet, voters_record
+from kquorum.wire.control_records import encode_control_record
+from kquorum.wire.record_batch import write_batch
+from kquorum.wire.uuids import uuid_to_text
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_logs import VoterLogs
 from tests.jepsen.checkers.voters import ADD, READ, REMOVE
 from tests.jepsen.test_voters import MEMBERS, Story
-from kquorum.wire.control_records import encode_control_record
-from kquorum.wire.record_batch import write_batch
-from kquorum.wire.uuids import uuid_to_text
 
 # Added to a voter's id.
 ANOTHER_DISK = 10

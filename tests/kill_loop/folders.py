@@ -10,9 +10,9 @@ from kquorum.cli.commands.log.verification import verify_log
 from kquorum.cli.failures import CliError
 from kquorum.metadata.log_check.findings import Severity
 from kquorum.raft.adapters.file_log import FOLDER_NAME
-from tests.kill_loop.ledger import Ledger
 from kquorum.wire.batch_walk import walk_batches
 from kquorum.wire.log_scan import ScannedBatch
+from tests.kill_loop.ledger import Ledger
 
 # What a batch is known by: end offset, epoch, CRC-32C.
 Batches = Mapping[int, tuple[int, int, int]]

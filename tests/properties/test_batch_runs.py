@@ -10,12 +10,12 @@ from kquorum.spark_replay.decode import Origin, scan
 from kquorum.spark_replay.rows import DamageRow
 from kquorum.spark_replay.runs import scan_runs
 from kquorum.spark_replay.sources import FileKind
-from tests.support.batches import with_valid_crc
 from kquorum.wire.batch_runs import BatchRun, batch_of_run, plain_values
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_scan import ScannedBatch
 from kquorum.wire.record_batch import LOG_OVERHEAD_BYTES, read_records, write_batch
+from tests.support.batches import with_valid_crc
 
 ORIGIN = Origin(file=f"{0:020d}.log", kind=FileKind.LOG, segment_base_offset=0)
 VALUES = st.binary(max_size=80) | st.sampled_from([b"\x01\x14\x00\x00", b"v" * 57, b"v" * 58, b"v" * 9000])

@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions import batched_update
 from kquorum.metadata.controller.partitions import broker_movement as affected_module
-from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from kquorum.metadata.controller.partitions.batched_update import (
+    BatchedPartitionUpdate,
+    BrokerRemoval,
+    Departure,
+)
 from kquorum.metadata.controller.partitions.broker_movement import Movement, affected_partitions
 from kquorum.metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, run_of
 from kquorum.metadata.controller.partitions.partition_change import leader_and_isr_records
@@ -21,9 +25,9 @@ from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.metadata_version import partition_record_version
 from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
-from tests.support.bulk_worlds import BROKERS, SEEDS, changed, directory_of, replayed, world_of
 from kquorum.wire.metadata_records import topics
 from kquorum.wire.record_frame import encode_record
+from tests.support.bulk_worlds import BROKERS, SEEDS, changed, directory_of, replayed, world_of
 
 Sizes = tuple[int, int, int]
 

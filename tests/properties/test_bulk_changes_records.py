@@ -13,7 +13,6 @@ from kquorum.metadata.image import loading
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.metadata.image.partition_changes import change_values, changes_of
 from kquorum.metadata.loader import MetadataLoader
-from tests.support.bulk_worlds import SEEDS, TOPICS, changed, partition_of, world_records
 from kquorum.wire import record_batch
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.errors import UnsupportedVersion
@@ -22,6 +21,7 @@ from kquorum.wire.metadata_records import features, topics
 from kquorum.wire.record_columns import plain_values
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.bulk_worlds import SEEDS, TOPICS, changed, partition_of, world_records
 
 
 def change_of(random_source: random.Random, count: int) -> topics.PartitionChangeRecord:

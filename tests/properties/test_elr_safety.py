@@ -17,9 +17,9 @@ from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING, PartitionState
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import SESSION_MS, World, assigned
 from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
-from kquorum.wire.protocol.api_keys import ApiKey
 
 STEPS = 60
 

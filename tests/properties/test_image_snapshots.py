@@ -24,8 +24,6 @@ from kquorum.metadata.snapshot import load_snapshot
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.snapshots.writer import SnapshotWriter
-from tests.properties.test_image import HISTORIES, RECORDS
-from tests.properties.test_partition_columns import alike
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.errors import UnsupportedVersion
@@ -33,6 +31,8 @@ from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from kquorum.wire.metadata_records import features, topics
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.properties.test_image import HISTORIES, RECORDS
+from tests.properties.test_partition_columns import alike
 
 EPOCH = 3
 LEVEL = features.FeatureLevelRecord(name="metadata.version", feature_level=25)

@@ -21,7 +21,6 @@ from kquorum.metadata.snapshot import LoadedSnapshot
 from kquorum.metadata.state_hash.image_hash import hash_of_image
 from kquorum.raft.batches import Accumulator
 from kquorum.raft.errors import NotLeaderError
-from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
@@ -30,6 +29,7 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
 
 SEEDS = range(32)
 PHASES = 5

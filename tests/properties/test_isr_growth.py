@@ -19,12 +19,12 @@ from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.records import partition_record
-from tests.support.controller_world import World
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import decode_record
+from tests.support.controller_world import World
 
 BROKERS = tuple(range(1, 10))
 LEADER, FENCED, LEAVING = 1, 8, 9

@@ -18,6 +18,10 @@ from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.authorizer import Acls
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
 from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
 from tests.support.acl_worlds import (
     ALICE,
@@ -32,10 +36,6 @@ from tests.support.acl_worlds import (
     authorizer,
 )
 from tests.support.images import LISTENER
-from kquorum.wire.codec import encode
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 
 SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]

@@ -20,11 +20,11 @@ from kquorum.metadata.image.records import broker_record
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from kquorum.raft.errors import RecordBatchTooLargeError
-from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
-from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
 from kquorum.wire.metadata_records import configs, features, topics
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
+from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
+from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
 
 LEVELS = [4, 5, 6, 7, 11, 13, 16, 17, 21, 23, 25, 30]
 NAMES = ["a", "b", "c.d", "c_d", "old", "older", "-no/name"]

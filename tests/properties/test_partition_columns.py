@@ -18,12 +18,12 @@ from kquorum.metadata.image.partition_records import read_by_columns
 from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
 from kquorum.metadata.image.records import image_from_values, image_records, image_values
 from kquorum.metadata.image.topics import TopicsImage
-from tests.properties.test_image import HISTORIES, accepted, partition_states
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.metadata_records import features, topics
 from kquorum.wire.record_batch import check_batch, read_records, read_values, write_batch
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.properties.test_image import HISTORIES, accepted, partition_states
 
 TOPICS = [UUID(int=1 << 120), UUID(int=256), UUID(int=77)]
 # Ids that end in zeros, and one that means "none".

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from kquorum.spark_replay.entities import ENTITY_EXPRESSIONS, Entity, entity_of, of_resource
 from kquorum.spark_replay.record_rows import Kind, ValueReader, ValueRow
-from tests.support.wire_values import entities, fullest, least
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import NoOpRecord
@@ -19,6 +18,7 @@ from kquorum.wire.record_frame import decode_record, decode_record_lenient, enco
 from kquorum.wire.record_json import record_to_json
 from kquorum.wire.record_text import Otherwise, row_function
 from kquorum.wire.schema import MetadataRecord, plan_of
+from tests.support.wire_values import entities, fullest, least
 
 FRAMES = [(cls, version) for cls in ALL for version in range(cls.versions[0], cls.versions[1] + 1)]
 IDS = [f"{cls.__name__}-{version}" for cls, version in FRAMES]

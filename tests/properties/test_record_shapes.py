@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.properties.test_records_roundtrip import EVERY_VERSION
-from tests.support.wire_values import entities
 from kquorum.wire import record_frame
 from kquorum.wire.codegen.compiler import compile_shape
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord, codec_of, plan_of
+from tests.properties.test_records_roundtrip import EVERY_VERSION
+from tests.support.wire_values import entities
 
 FRAME_BYTES = 3
 

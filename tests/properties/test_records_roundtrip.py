@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.wire_values import entities, fullest, least
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.control_records import (
     KRaftVersionRecord,
@@ -23,6 +22,7 @@ from kquorum.wire.metadata_records.registry import ALL
 from kquorum.wire.record_batch import check_batch, read_records, write_batch
 from kquorum.wire.record_frame import decode_record, decode_record_lenient, encode_record
 from kquorum.wire.schema import MetadataRecord, plan_of
+from tests.support.wire_values import entities, fullest, least
 
 EVERY_VERSION = [
     pytest.param(cls, version, id=f"{cls.__name__}-v{version}")

@@ -15,10 +15,10 @@ from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PADDING, Partiti
 from kquorum.metadata.image.records import image_from_values, image_records
 from kquorum.metadata.state_hash.image_hash import EMPTY_STATE_HASH, MODULUS, hash_after, hash_of_image
 from kquorum.metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
-from tests.properties.test_image import HISTORIES, STEPS, accepted, partition_states
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.properties.test_image import HISTORIES, STEPS, accepted, partition_states
 
 TOPIC = UUID(int=77)
 SEED = seed_of(TOPIC)

@@ -7,10 +7,15 @@ from uuid import UUID
 
 from kquorum.metadata.image.configs import TOPIC
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.metadata.image.partition_state import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING, PartitionState
-from tests.reference_model.objects import Cluster, Partition, Record
+from kquorum.metadata.image.partition_state import (
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_CHANGE,
+    RECOVERING,
+    PartitionState,
+)
 from kquorum.wire.metadata_records import cluster, configs, features, topics
 from kquorum.wire.schema import MetadataRecord
+from tests.reference_model.objects import Cluster, Partition, Record
 
 
 def told_records(records: Iterable[MetadataRecord], names: Mapping[UUID, str]) -> list[Record]:

@@ -4,11 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from kquorum.metadata.controller.requests import Values
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.reference_model import brokers, topics
 from tests.reference_model.objects import DIRECTORIES_FROM, Partition, Refused, Topic
 from tests.reference_model.twin import ELR_FEATURE, FEATURES, Twin, registration_of
 from tests.support.controller_world import CLUSTER_ID, assigned, topic
-from kquorum.wire.protocol.api_keys import ApiKey
 
 SET, DELETE = 0, 1
 TOPIC, BROKER = 2, 4

@@ -13,15 +13,15 @@ from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.metadata_records.cluster import RegisterBrokerRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.record_frame import decode_record
+from kquorum.wire.schema import MetadataRecord
 from tests.reference_model import brokers
 from tests.reference_model.objects import Cluster, Refused
 from tests.reference_model.reading import differences, in_order, told_image, told_model, told_records
 from tests.support.controller_world import LEVELS, SESSION_MS, World
 from tests.support.image_invariants import FENCED_LEADER, image_violations
-from kquorum.wire.metadata_records.cluster import RegisterBrokerRecord
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.record_frame import decode_record
-from kquorum.wire.schema import MetadataRecord
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 FEATURES = [*LEVELS, {"name": ELR_FEATURE, "min_supported_version": 0, "max_supported_version": 1}]

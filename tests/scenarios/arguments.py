@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kquorum.raft.voters import ReplicaKey
-from tests.scenarios.errors import ScenarioError
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from tests.scenarios.errors import ScenarioError
 
 
 @dataclass

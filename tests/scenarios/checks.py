@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from kquorum.raft.ready import RoleChanged
-from tests.scenarios.errors import ScenarioError
 from kquorum.wire.log_batch import LogBatch
+from tests.scenarios.errors import ScenarioError
 
 
 class Checks:

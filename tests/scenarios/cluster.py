@@ -37,6 +37,7 @@ from kquorum.raft.ready import (
     VotersChanged,
 )
 from kquorum.raft.voters import NO_VOTERS, VoterSet
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.scenarios.checks import Checks
 from tests.scenarios.errors import ScenarioError
 from tests.scenarios.host import Asked, Host
@@ -51,7 +52,6 @@ from tests.scenarios.wording import (
     state_text,
     voters_text,
 )
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 EVENTS_MAX = 20_000
 SNAPSHOT = b"snapshot"

@@ -5,11 +5,11 @@ from dataclasses import replace
 from kquorum.raft.config import QuorumConfig
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import KRaftVersionAt, VersionRange, Voter, VotersAt, VoterSet
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.scenarios.arguments import Arguments, read_key, read_log, read_numbers, read_place
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError
 from tests.scenarios.host import CLUSTER_ID, Host, directory, endpoint_of
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 def cluster(made: Cluster, arguments: Arguments) -> None:

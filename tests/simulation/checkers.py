@@ -16,13 +16,13 @@ from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import QuorumState, Ready, RoleChanged
 from kquorum.raft.roles import Follower, Leader
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.log_batch import LogBatch
 from tests.simulation.committed import CommittedLog
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.membership_checks import may_stand
 from tests.simulation.snapshot_checks import SnapshotChecks
-from kquorum.wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

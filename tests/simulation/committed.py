@@ -3,9 +3,9 @@
 from bisect import bisect_left, bisect_right
 
 from kquorum.raft.voters import NO_VOTERS, KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import next_state, quorum_records_at
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class CommittedLog:

@@ -16,9 +16,9 @@ from random import Random
 from kquorum.raft.ports import LogSummary
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import QuorumRecord, VotersAt, quorum_records
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import SnapshotFile
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from kquorum.raft.messages import Request
 from kquorum.raft.node import RaftNode
 from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.history import Append, Read
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 class CheapDice:

@@ -15,13 +15,13 @@ from kquorum.raft.adapters.kafka_codec.codec import (
     encode_response,
 )
 from kquorum.raft.messages import Request, Response
-from tests.simulation.errors import InvariantBroken
-from tests.simulation.hosts import Host
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.headers import encode_body
+from tests.simulation.errors import InvariantBroken
+from tests.simulation.hosts import Host
 
 LISTENER = "CONTROLLER"
 # What a host of an older release knows at most.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from kquorum.raft.node import RaftNode
 from kquorum.raft.roles import Leader
 from kquorum.raft.voters import Voter
+from kquorum.wire.log_batch import LogBatch
 from tests.simulation.committed import CommittedLog
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.membership_checks import check_new_voters
-from kquorum.wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

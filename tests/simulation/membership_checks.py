@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from kquorum.raft.voters import ReplicaKey, VotersAt, VoterSet, quorum_records
+from kquorum.wire.log_batch import LogBatch
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
-from kquorum.wire.log_batch import LogBatch
 
 
 def check_new_voters(host: Host, batches: Sequence[LogBatch], committed_end: int) -> None:

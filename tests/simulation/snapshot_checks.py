@@ -1,11 +1,11 @@
 """What must be true of snapshots: each is the replay of what was committed, and nothing that it stands for is lost."""
 
 from kquorum.raft.node import RaftNode
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.simulation.committed import CommittedLog
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.snapshot_files import SnapshotFile
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 class SnapshotChecks:

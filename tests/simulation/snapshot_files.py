@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from kquorum.raft.voters import KRaftVersionAt, QuorumRecord, VotersAt, VoterSet, quorum_records, voters_record
+from kquorum.raft.voters import (
+    KRaftVersionAt,
+    QuorumRecord,
+    VotersAt,
+    VoterSet,
+    quorum_records,
+    voters_record,
+)
 from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,

@@ -15,10 +15,10 @@ from kquorum.raft.inputs import (
     SnapshotWritten,
 )
 from kquorum.raft.ready import Ready, SnapshotChunk
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.snapshot_files import SnapshotFile, quorum_records_at, read_snapshot, write_snapshot
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

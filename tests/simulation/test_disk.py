@@ -2,8 +2,8 @@
 
 from random import Random
 
-from tests.simulation.disk import SimulatedDisk
 from kquorum.wire.log_batch import LogBatch, build_batch
+from tests.simulation.disk import SimulatedDisk
 
 
 def batch(base_offset: int, epoch: int = 1) -> LogBatch:

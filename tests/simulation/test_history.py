@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.simulation.history import Append, History, HistoryBroken
 from kquorum.wire.log_batch import LogBatch, build_batch
+from tests.simulation.history import Append, History, HistoryBroken
 
 
 def taken_append(history: History, first_offset: int, *values: bytes) -> Append:

@@ -16,6 +16,8 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 
+from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
+from kquorum.wire.metadata_records.topics import TopicRecord
 from tests.spark.lawful_history import write_lawful_logs
 from tests.spark.leader_history import write_leader_history
 from tests.spark.planted_logs import write_planted
@@ -26,8 +28,6 @@ from tests.spark.random_history import (
     write_random_trimmed_history,
 )
 from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
-from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
-from kquorum.wire.metadata_records.topics import TopicRecord
 
 RANDOM_SEED = 20_260_131
 

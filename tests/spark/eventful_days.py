@@ -4,6 +4,7 @@ from functools import partial
 from operator import methodcaller
 from pathlib import Path
 
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from tests.spark.eventful_history import (
     BROKERS,
     HOUR,
@@ -15,7 +16,6 @@ from tests.spark.eventful_history import (
     Step,
     write_log,
 )
-from kquorum.wire.metadata_records.features import FeatureLevelRecord
 
 DAYS_MS = 48 * HOUR
 Plan = list[tuple[int, Step]]

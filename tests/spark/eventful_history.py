@@ -7,9 +7,12 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from tests.support.sample_logs import DIRECTORY, LogBuilder
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, note_hash
-from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.cluster import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+)
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import (
@@ -21,6 +24,7 @@ from kquorum.wire.metadata_records.topics import (
 from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
+from tests.support.sample_logs import DIRECTORY, LogBuilder
 
 START_MS = 1_773_100_800_000  # 2026-03-10 00:00 UTC
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000

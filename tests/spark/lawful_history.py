@@ -12,8 +12,6 @@ from kquorum.metadata.image.metadata_version import METADATA_VERSION
 from kquorum.metadata.image.records import image_records
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
-from tests.spark.random_history import RandomLife, RandomLog, voter_set
-from tests.support.sample_logs import DIRECTORY
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -29,6 +27,8 @@ from kquorum.wire.metadata_records.features import (
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.spark.random_history import RandomLife, RandomLog, voter_set
+from tests.support.sample_logs import DIRECTORY
 
 SEED = 71
 OPERATIONS = 110

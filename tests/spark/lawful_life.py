@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
-from tests.spark.planted import Notes, Step
-from tests.support.sample_logs import broker, partition
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import (
@@ -17,6 +15,8 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 from kquorum.wire.schema import MetadataRecord
+from tests.spark.planted import Notes, Step
+from tests.support.sample_logs import broker, partition
 
 BROKERS = (1, 2, 3, 4)
 

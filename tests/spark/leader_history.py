@@ -3,7 +3,6 @@
 from pathlib import Path
 from uuid import UUID
 
-from tests.support.sample_logs import LogBuilder, broker, partition
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -12,6 +11,7 @@ from kquorum.wire.metadata_records.cluster import (
 )
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
 from kquorum.wire.schema import MetadataRecord
+from tests.support.sample_logs import LogBuilder, broker, partition
 
 TOPIC = UUID(int=77)
 FENCED, UNFENCED = 1, -1

@@ -8,11 +8,11 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG, api_name, note_hash
+from kquorum.wire.proto.audit_pb2 import AuditNote
 from tests.spark.plain_events import Event, committed, log_events, segment_events
 from tests.spark.plain_replay import replay
 from tests.spark.plain_tables import Row, brokers
-from kquorum.wire.audit_note import AUDIT_NOTE_TAG, api_name, note_hash
-from kquorum.wire.proto.audit_pb2 import AuditNote
 
 CAUSES = {
     "fenced": "fencing",

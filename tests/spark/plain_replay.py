@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tests.spark.plain_events import Event, committed, log_events
 from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
+from tests.spark.plain_events import Event, committed, log_events
 
 CARRIED = ("replicas", "isr", "removing_replicas", "adding_replicas")
 ELR = ("eligible_leader_replicas", "last_known_elr")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from kquorum.snapshots.naming import snapshot_id_of
-from tests.spark.plain_tables import Row
 from kquorum.wire.control_records import SnapshotHeaderRecord, decode_control_record
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.record_batch import Record, read_records
 from kquorum.wire.record_frame import decode_record
 from kquorum.wire.record_json import record_to_json, type_name
+from tests.spark.plain_tables import Row
 
 _BROKER_RESOURCE, _TOPIC_RESOURCE = 4, 2
 

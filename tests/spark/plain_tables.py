@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.spark.plain_events import Event, committed, log_events, segment_events
 from kquorum.wire.record_json import REDACTED, is_sensitive_config
 from kquorum.wire.uuids import uuid_to_text
+from tests.spark.plain_events import Event, committed, log_events, segment_events
 
 Row = dict[str, Any]
 RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}

@@ -8,8 +8,6 @@ from pathlib import Path
 from kquorum.snapshots.naming import snapshot_id_of
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.snapshots.writer import SnapshotWriter
-from tests.support.log_faults import batches_of, flip_in
-from tests.support.sample_logs import COMMITTED, ORDERS, LogBuilder, broker, partition
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, note_hash
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
@@ -31,6 +29,8 @@ from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.record_batch import rewrite_offsets
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.log_faults import batches_of, flip_in
+from tests.support.sample_logs import COMMITTED, ORDERS, LogBuilder, broker, partition
 
 SEGMENT, SNAPSHOT_STEP = "00000000000000000000.log", "second note"
 

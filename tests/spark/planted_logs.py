@@ -7,6 +7,9 @@ from pathlib import Path
 from random import Random
 
 from kquorum.cli.main import run
+from kquorum.wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 from tests.spark.lawful_life import LawfulLife
 from tests.spark.planted import (
     History,
@@ -22,9 +25,6 @@ from tests.spark.planted import (
     write_history,
 )
 from tests.support.sample_logs import COMMITTED, ORDERS, broker, partition
-from kquorum.wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from kquorum.wire.metadata_records.security import UserScramCredentialRecord
-from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 
 RANDOM = ("random-1", "random-2")
 VOTERS = ("voter-1", "voter-2", "voter-3")

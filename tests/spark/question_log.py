@@ -3,7 +3,6 @@
 from pathlib import Path
 from uuid import UUID
 
-from tests.support.sample_logs import LogBuilder, broker, partition
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from kquorum.wire.metadata_records.configs import ConfigRecord
@@ -11,6 +10,7 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
 from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.schema import MetadataRecord
+from tests.support.sample_logs import LogBuilder, broker, partition
 
 NOON_MS = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 HOSTILE = "[bold]\x1b[31mred\u202e"

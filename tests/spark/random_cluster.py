@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
-from tests.support.sample_logs import DIRECTORY, broker
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, note_hash
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
@@ -18,6 +17,7 @@ from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecor
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.schema import MetadataRecord
+from tests.support.sample_logs import DIRECTORY, broker
 
 CONFIG_KEYS = ("retention.ms", "min.insync.replicas", "ssl.key.password")
 FEATURES = ("metadata.version", "group.version", "transaction.version")

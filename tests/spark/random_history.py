@@ -6,8 +6,6 @@ from uuid import UUID
 
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
-from tests.spark.random_cluster import RandomBrokers, RandomNotes, RandomSettings
-from tests.support.sample_logs import DIRECTORY, LogBuilder, broker, partition
 from kquorum.wire.control_records import (
     ControlRecord,
     KRaftVersionFeature,
@@ -36,6 +34,8 @@ from kquorum.wire.metadata_records.topics import (
 from kquorum.wire.record_batch import CompressionCodec
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.spark.random_cluster import RandomBrokers, RandomNotes, RandomSettings
+from tests.support.sample_logs import DIRECTORY, LogBuilder, broker, partition
 
 BROKERS = (1, 2, 3, 4, 5)
 PARTITIONS = 3

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.record_json import REDACTED, is_sensitive_config
+from kquorum.wire.uuids import uuid_to_text
 from tests.spark.conftest import Audited
 from tests.spark.lawful_history import SEED, LawfulHistory, cut_of, lawful_history
 from tests.spark.plain_tables import ACL_OPERATIONS, ACL_RESOURCES, RESOURCE_TYPES
-from kquorum.wire.record_json import REDACTED, is_sensitive_config
-from kquorum.wire.uuids import uuid_to_text
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

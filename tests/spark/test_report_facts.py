@@ -219,9 +219,9 @@ def test_silences_are_told_only_of_a_log_with_idle_records(spark: Any, tmp_path:
     from kquorum.spark_replay.audit import build
     from kquorum.spark_replay.audit_folder import open_audit
     from kquorum.spark_replay.report.gather import gather
-    from tests.support.sample_logs import LogBuilder
     from kquorum.wire.metadata_records.features import NoOpRecord
     from kquorum.wire.metadata_records.topics import TopicRecord
+    from tests.support.sample_logs import LogBuilder
 
     def write(name: str, record: Any, first: list[int], second: list[int]) -> None:
         folder = tmp_path / "logs" / name / "__cluster_metadata-0"

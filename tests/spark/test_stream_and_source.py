@@ -10,9 +10,9 @@ from kquorum.spark_replay.sources import METADATA_FOLDER
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.places import TruncatedLog
 from kquorum.spark_replay.stream.state import NOOPS_BEHIND
+from kquorum.wire.metadata_records.features import NoOpRecord
 from tests.spark.whole_rows import rows_of_whole
 from tests.support.sample_logs import LogBuilder, write_sample
-from kquorum.wire.metadata_records.features import NoOpRecord
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -14,9 +14,9 @@ from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.records import broker_record
-from tests.support.controller_world import NODE_ID, World
 from kquorum.wire.metadata_records import configs, features, topics
 from kquorum.wire.schema import MetadataRecord
+from tests.support.controller_world import NODE_ID, World
 
 SEEDS = st.integers(0, 2**32)
 BROKERS = range(6)

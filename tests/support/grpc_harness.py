@@ -10,8 +10,8 @@ import grpc
 import uvloop
 
 from kquorum.metadata.grpc.server import InspectServer, start_inspect_server
-from tests.support.grpc_source import FakeSource
 from kquorum.wire.proto import inspect_pb2_grpc
+from tests.support.grpc_source import FakeSource
 
 # Of a test that hangs: the longest takes 2 s on a machine at rest, and took more than 20 s at a load of 20.
 DEADLINE_SECONDS = 120.0

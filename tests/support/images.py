@@ -4,7 +4,11 @@ from uuid import UUID
 
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
-from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.cluster import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+)
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kquorum.wire.schema import MetadataRecord
 

@@ -2,9 +2,9 @@
 
 import cramjam
 
-from tests.support.batches import batch_of
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.primitives import write_varint
+from tests.support.batches import batch_of
 
 ZSTD = CompressionCodec.ZSTD
 NO_OP = b"\x01\x14\x00\x00"

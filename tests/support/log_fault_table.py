@@ -5,6 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
+from kquorum.wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from kquorum.wire.metadata_records.topics import TopicRecord
+from kquorum.wire.record_batch import rewrite_offsets
+from kquorum.wire.record_frame import encode_record
 from tests.support.log_faults import (
     DAMAGED,
     VIOLATED,
@@ -31,10 +35,6 @@ from tests.support.log_faults import (
 )
 from tests.support.metadata_folders import FIRST, SECOND, write_recovery_point
 from tests.support.sample_logs import LogBuilder
-from kquorum.wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from kquorum.wire.metadata_records.topics import TopicRecord
-from kquorum.wire.record_batch import rewrite_offsets
-from kquorum.wire.record_frame import encode_record
 
 TOPIC = UUID(int=77)
 NO_OP = encode_record(NoOpRecord())

@@ -6,13 +6,6 @@ from kquorum.cli.main import run
 from kquorum.storage.indexes import SegmentIndexes
 from kquorum.storage.leader_epoch_checkpoint import write_epochs
 from kquorum.storage.recovery_point import RecoveryPoint
-from tests.support.sample_logs import (
-    COMMITTED,
-    ORDERS,
-    LogBuilder,
-    broker,
-    partition,
-)
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import (
@@ -23,6 +16,13 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 from kquorum.wire.record_batch import CompressionCodec
+from tests.support.sample_logs import (
+    COMMITTED,
+    ORDERS,
+    LogBuilder,
+    broker,
+    partition,
+)
 
 FIRST, SECOND = "00000000000000000000", "00000000000000000100"
 SNAPSHOT_OFFSET = 60

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
-from tests.support.sample_logs import LogBuilder, broker
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.record_frame import encode_record
+from tests.support.sample_logs import LogBuilder, broker
 
 CLUSTER = "bm9kZS1sb2dzLWNsdXN0ZQ"
 

@@ -17,7 +17,13 @@ from kquorum.spark_replay.report.facts import (
     Silence,
     Silences,
 )
-from kquorum.spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series, UncleanElection
+from kquorum.spark_replay.report.partition_values import (
+    Interval,
+    LeaderChanges,
+    Outage,
+    Series,
+    UncleanElection,
+)
 from kquorum.spark_replay.report.window import window_of
 
 START, END = 1_773_100_800_000, 1_773_108_000_000

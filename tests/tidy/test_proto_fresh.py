@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import ROOT
 from kquorum.wire.proto import generate as generator
+from tests.tidy.tree import ROOT
 
 
 def test_generated_modules_are_fresh(tmp_path: Path) -> None:

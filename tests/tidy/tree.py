@@ -52,6 +52,7 @@ def core_files(*packages: str) -> Iterator[Path]:
 
 
 def module_name(path: Path) -> str:
-    """The absolute module name of a source file: `raft/node.py` is `raft.node`."""
+    """The absolute module name of a source file: `raft/node.py` is `kquorum.raft.node`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = ("kquorum", *parts) if parts[0] in PACKAGES else parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -4,7 +4,16 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from kquorum.wire.message_schema import Records, Request, Response, Struct, frozen_struct, kafka, message, struct
+from kquorum.wire.message_schema import (
+    Records,
+    Request,
+    Response,
+    Struct,
+    frozen_struct,
+    kafka,
+    message,
+    struct,
+)
 from kquorum.wire.uuids import ZERO_UUID
 
 

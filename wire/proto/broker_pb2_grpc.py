@@ -2,7 +2,7 @@
 """Client and server classes corresponding to protobuf-defined services."""
 import grpc
 
-from kquorum.wire.proto import broker_pb2 as wire_dot_proto_dot_broker__pb2
+from kquorum.wire.proto import broker_pb2 as kquorum_dot_wire_dot_proto_dot_broker__pb2
 
 
 
@@ -17,28 +17,28 @@ class BrokerStub:
         """
         self.Register = channel.unary_unary(
                 '/kquorum.broker.v1.Broker/Register',
-                request_serializer=wire_dot_proto_dot_broker__pb2.RegisterRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_broker__pb2.RegisterResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.RegisterRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.RegisterResponse.FromString,
                 _registered_method=True)
         self.Heartbeat = channel.unary_unary(
                 '/kquorum.broker.v1.Broker/Heartbeat',
-                request_serializer=wire_dot_proto_dot_broker__pb2.HeartbeatRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_broker__pb2.HeartbeatResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.HeartbeatRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.HeartbeatResponse.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/kquorum.broker.v1.Broker/Watch',
-                request_serializer=wire_dot_proto_dot_broker__pb2.WatchRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_broker__pb2.WatchResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.WatchRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.WatchResponse.FromString,
                 _registered_method=True)
         self.AlterPartition = channel.unary_unary(
                 '/kquorum.broker.v1.Broker/AlterPartition',
-                request_serializer=wire_dot_proto_dot_broker__pb2.AlterPartitionRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_broker__pb2.AlterPartitionResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.AlterPartitionRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.AlterPartitionResponse.FromString,
                 _registered_method=True)
         self.Unregister = channel.unary_unary(
                 '/kquorum.broker.v1.Broker/Unregister',
-                request_serializer=wire_dot_proto_dot_broker__pb2.UnregisterRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_broker__pb2.UnregisterResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.UnregisterRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.UnregisterResponse.FromString,
                 _registered_method=True)
 
 
@@ -90,28 +90,28 @@ def add_BrokerServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Register': grpc.unary_unary_rpc_method_handler(
                     servicer.Register,
-                    request_deserializer=wire_dot_proto_dot_broker__pb2.RegisterRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_broker__pb2.RegisterResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.RegisterRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.RegisterResponse.SerializeToString,
             ),
             'Heartbeat': grpc.unary_unary_rpc_method_handler(
                     servicer.Heartbeat,
-                    request_deserializer=wire_dot_proto_dot_broker__pb2.HeartbeatRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_broker__pb2.HeartbeatResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.HeartbeatRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.HeartbeatResponse.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
-                    request_deserializer=wire_dot_proto_dot_broker__pb2.WatchRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_broker__pb2.WatchResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.WatchRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.WatchResponse.SerializeToString,
             ),
             'AlterPartition': grpc.unary_unary_rpc_method_handler(
                     servicer.AlterPartition,
-                    request_deserializer=wire_dot_proto_dot_broker__pb2.AlterPartitionRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_broker__pb2.AlterPartitionResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.AlterPartitionRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.AlterPartitionResponse.SerializeToString,
             ),
             'Unregister': grpc.unary_unary_rpc_method_handler(
                     servicer.Unregister,
-                    request_deserializer=wire_dot_proto_dot_broker__pb2.UnregisterRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_broker__pb2.UnregisterResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.UnregisterRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_broker__pb2.UnregisterResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -139,8 +139,8 @@ class Broker:
             request,
             target,
             '/kquorum.broker.v1.Broker/Register',
-            wire_dot_proto_dot_broker__pb2.RegisterRequest.SerializeToString,
-            wire_dot_proto_dot_broker__pb2.RegisterResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.RegisterRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.RegisterResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -166,8 +166,8 @@ class Broker:
             request,
             target,
             '/kquorum.broker.v1.Broker/Heartbeat',
-            wire_dot_proto_dot_broker__pb2.HeartbeatRequest.SerializeToString,
-            wire_dot_proto_dot_broker__pb2.HeartbeatResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.HeartbeatRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.HeartbeatResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -193,8 +193,8 @@ class Broker:
             request,
             target,
             '/kquorum.broker.v1.Broker/Watch',
-            wire_dot_proto_dot_broker__pb2.WatchRequest.SerializeToString,
-            wire_dot_proto_dot_broker__pb2.WatchResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.WatchRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.WatchResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -220,8 +220,8 @@ class Broker:
             request,
             target,
             '/kquorum.broker.v1.Broker/AlterPartition',
-            wire_dot_proto_dot_broker__pb2.AlterPartitionRequest.SerializeToString,
-            wire_dot_proto_dot_broker__pb2.AlterPartitionResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.AlterPartitionRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.AlterPartitionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -247,8 +247,8 @@ class Broker:
             request,
             target,
             '/kquorum.broker.v1.Broker/Unregister',
-            wire_dot_proto_dot_broker__pb2.UnregisterRequest.SerializeToString,
-            wire_dot_proto_dot_broker__pb2.UnregisterResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.UnregisterRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_broker__pb2.UnregisterResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,4 +1,4 @@
-"""Generate the Python modules of every .proto file in this folder anew: `python -m kquorum.wire.proto.generate [TARGET]`.
+"""Generate the Python modules of every .proto file in this folder: `python -m kquorum.wire.proto.generate [TARGET]`.
 
 TARGET is the folder that stands for the root of the project (default: the project itself). The compiler stamps its own
 version into what it writes, and a refusal of older runtimes. Neither is kept: the modules use nothing that the oldest
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path("wire/proto")
+# Through the package: the generated modules import each other by this path.
+FOLDER = Path("kquorum/wire/proto")
 
 _PROTOBUF_VERSION = re.compile(
     r"^# Protobuf Python Version: .*\n"

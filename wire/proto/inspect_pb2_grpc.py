@@ -2,7 +2,7 @@
 """Client and server classes corresponding to protobuf-defined services."""
 import grpc
 
-from kquorum.wire.proto import inspect_pb2 as wire_dot_proto_dot_inspect__pb2
+from kquorum.wire.proto import inspect_pb2 as kquorum_dot_wire_dot_proto_dot_inspect__pb2
 
 
 
@@ -17,28 +17,28 @@ class InspectStub:
         """
         self.ReadLog = channel.unary_stream(
                 '/kquorum.v1.Inspect/ReadLog',
-                request_serializer=wire_dot_proto_dot_inspect__pb2.ReadLogRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_inspect__pb2.LogRecord.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.ReadLogRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.LogRecord.FromString,
                 _registered_method=True)
         self.Image = channel.unary_stream(
                 '/kquorum.v1.Inspect/Image',
-                request_serializer=wire_dot_proto_dot_inspect__pb2.ImageRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_inspect__pb2.ImageChunk.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.ImageRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.ImageChunk.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/kquorum.v1.Inspect/Watch',
-                request_serializer=wire_dot_proto_dot_inspect__pb2.WatchRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_inspect__pb2.Change.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.WatchRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.Change.FromString,
                 _registered_method=True)
         self.CopyLog = channel.unary_stream(
                 '/kquorum.v1.Inspect/CopyLog',
-                request_serializer=wire_dot_proto_dot_inspect__pb2.CopyLogRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_inspect__pb2.LogCopy.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.CopyLogRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.LogCopy.FromString,
                 _registered_method=True)
         self.CopySnapshot = channel.unary_stream(
                 '/kquorum.v1.Inspect/CopySnapshot',
-                request_serializer=wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_inspect__pb2.FileChunk.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.FileChunk.FromString,
                 _registered_method=True)
 
 
@@ -87,28 +87,28 @@ def add_InspectServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'ReadLog': grpc.unary_stream_rpc_method_handler(
                     servicer.ReadLog,
-                    request_deserializer=wire_dot_proto_dot_inspect__pb2.ReadLogRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_inspect__pb2.LogRecord.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.ReadLogRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.LogRecord.SerializeToString,
             ),
             'Image': grpc.unary_stream_rpc_method_handler(
                     servicer.Image,
-                    request_deserializer=wire_dot_proto_dot_inspect__pb2.ImageRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_inspect__pb2.ImageChunk.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.ImageRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.ImageChunk.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
-                    request_deserializer=wire_dot_proto_dot_inspect__pb2.WatchRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_inspect__pb2.Change.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.WatchRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.Change.SerializeToString,
             ),
             'CopyLog': grpc.unary_stream_rpc_method_handler(
                     servicer.CopyLog,
-                    request_deserializer=wire_dot_proto_dot_inspect__pb2.CopyLogRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_inspect__pb2.LogCopy.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.CopyLogRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.LogCopy.SerializeToString,
             ),
             'CopySnapshot': grpc.unary_stream_rpc_method_handler(
                     servicer.CopySnapshot,
-                    request_deserializer=wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_inspect__pb2.FileChunk.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_inspect__pb2.FileChunk.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -136,8 +136,8 @@ class Inspect:
             request,
             target,
             '/kquorum.v1.Inspect/ReadLog',
-            wire_dot_proto_dot_inspect__pb2.ReadLogRequest.SerializeToString,
-            wire_dot_proto_dot_inspect__pb2.LogRecord.FromString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.ReadLogRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.LogRecord.FromString,
             options,
             channel_credentials,
             insecure,
@@ -163,8 +163,8 @@ class Inspect:
             request,
             target,
             '/kquorum.v1.Inspect/Image',
-            wire_dot_proto_dot_inspect__pb2.ImageRequest.SerializeToString,
-            wire_dot_proto_dot_inspect__pb2.ImageChunk.FromString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.ImageRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.ImageChunk.FromString,
             options,
             channel_credentials,
             insecure,
@@ -190,8 +190,8 @@ class Inspect:
             request,
             target,
             '/kquorum.v1.Inspect/Watch',
-            wire_dot_proto_dot_inspect__pb2.WatchRequest.SerializeToString,
-            wire_dot_proto_dot_inspect__pb2.Change.FromString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.WatchRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.Change.FromString,
             options,
             channel_credentials,
             insecure,
@@ -217,8 +217,8 @@ class Inspect:
             request,
             target,
             '/kquorum.v1.Inspect/CopyLog',
-            wire_dot_proto_dot_inspect__pb2.CopyLogRequest.SerializeToString,
-            wire_dot_proto_dot_inspect__pb2.LogCopy.FromString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.CopyLogRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.LogCopy.FromString,
             options,
             channel_credentials,
             insecure,
@@ -244,8 +244,8 @@ class Inspect:
             request,
             target,
             '/kquorum.v1.Inspect/CopySnapshot',
-            wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.SerializeToString,
-            wire_dot_proto_dot_inspect__pb2.FileChunk.FromString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_inspect__pb2.FileChunk.FromString,
             options,
             channel_credentials,
             insecure,

@@ -2,7 +2,7 @@
 """Client and server classes corresponding to protobuf-defined services."""
 import grpc
 
-from kquorum.wire.proto import quorum_pb2 as wire_dot_proto_dot_quorum__pb2
+from kquorum.wire.proto import quorum_pb2 as kquorum_dot_wire_dot_proto_dot_quorum__pb2
 
 
 
@@ -17,33 +17,33 @@ class QuorumStub:
         """
         self.TransferLeadership = channel.unary_unary(
                 '/kquorum.v1.Quorum/TransferLeadership',
-                request_serializer=wire_dot_proto_dot_quorum__pb2.TransferLeadershipRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_quorum__pb2.TransferLeadershipResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.TransferLeadershipRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.TransferLeadershipResponse.FromString,
                 _registered_method=True)
         self.GetElections = channel.unary_unary(
                 '/kquorum.v1.Quorum/GetElections',
-                request_serializer=wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.FromString,
                 _registered_method=True)
         self.DescribeQuorum = channel.unary_unary(
                 '/kquorum.v1.Quorum/DescribeQuorum',
-                request_serializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
                 _registered_method=True)
         self.DescribeNode = channel.unary_unary(
                 '/kquorum.v1.Quorum/DescribeNode',
-                request_serializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.FromString,
                 _registered_method=True)
         self.DescribeBrokers = channel.unary_unary(
                 '/kquorum.v1.Quorum/DescribeBrokers',
-                request_serializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.FromString,
                 _registered_method=True)
         self.WaitApplied = channel.unary_unary(
                 '/kquorum.v1.Quorum/WaitApplied',
-                request_serializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.SerializeToString,
-                response_deserializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.FromString,
+                request_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.SerializeToString,
+                response_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.FromString,
                 _registered_method=True)
 
 
@@ -103,33 +103,33 @@ def add_QuorumServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'TransferLeadership': grpc.unary_unary_rpc_method_handler(
                     servicer.TransferLeadership,
-                    request_deserializer=wire_dot_proto_dot_quorum__pb2.TransferLeadershipRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_quorum__pb2.TransferLeadershipResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.TransferLeadershipRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.TransferLeadershipResponse.SerializeToString,
             ),
             'GetElections': grpc.unary_unary_rpc_method_handler(
                     servicer.GetElections,
-                    request_deserializer=wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.SerializeToString,
             ),
             'DescribeQuorum': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeQuorum,
-                    request_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.SerializeToString,
             ),
             'DescribeNode': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeNode,
-                    request_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.SerializeToString,
             ),
             'DescribeBrokers': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeBrokers,
-                    request_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.SerializeToString,
             ),
             'WaitApplied': grpc.unary_unary_rpc_method_handler(
                     servicer.WaitApplied,
-                    request_deserializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.FromString,
-                    response_serializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.SerializeToString,
+                    request_deserializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.FromString,
+                    response_serializer=kquorum_dot_wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -157,8 +157,8 @@ class Quorum:
             request,
             target,
             '/kquorum.v1.Quorum/TransferLeadership',
-            wire_dot_proto_dot_quorum__pb2.TransferLeadershipRequest.SerializeToString,
-            wire_dot_proto_dot_quorum__pb2.TransferLeadershipResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.TransferLeadershipRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.TransferLeadershipResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -184,8 +184,8 @@ class Quorum:
             request,
             target,
             '/kquorum.v1.Quorum/GetElections',
-            wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.SerializeToString,
-            wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -211,8 +211,8 @@ class Quorum:
             request,
             target,
             '/kquorum.v1.Quorum/DescribeQuorum',
-            wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
-            wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -238,8 +238,8 @@ class Quorum:
             request,
             target,
             '/kquorum.v1.Quorum/DescribeNode',
-            wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.SerializeToString,
-            wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -265,8 +265,8 @@ class Quorum:
             request,
             target,
             '/kquorum.v1.Quorum/DescribeBrokers',
-            wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.SerializeToString,
-            wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -292,8 +292,8 @@ class Quorum:
             request,
             target,
             '/kquorum.v1.Quorum/WaitApplied',
-            wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.SerializeToString,
-            wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.FromString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.SerializeToString,
+            kquorum_dot_wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.FromString,
             options,
             channel_credentials,
             insecure,

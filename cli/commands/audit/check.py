@@ -26,7 +26,13 @@ from kquorum.spark_replay.checks.checking import ALL_GROUPS, CheckRequest, check
 from kquorum.spark_replay.checks.findings import VIOLATION
 from kquorum.spark_replay.checks.replica_facts import Beyond, ReplicaFacts
 from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, Watermark
-from kquorum.spark_replay.checks.results import CheckReport, CheckResult, FoundRow, ReplicaReport, SnapshotCopies
+from kquorum.spark_replay.checks.results import (
+    CheckReport,
+    CheckResult,
+    FoundRow,
+    ReplicaReport,
+    SnapshotCopies,
+)
 from kquorum.wire.safe_text import safe_text
 from kquorum.wire.wording import counted
 

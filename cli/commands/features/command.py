@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kquorum.cli.command_tree import Command, Panel
-from kquorum.cli.options import AsJson, BootstrapController, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
+from kquorum.cli.options import (
+    AsJson,
+    BootstrapController,
+    BootstrapServer,
+    MaybeConfigPath,
+    Reason,
+    TimeoutMs,
+)
 
 if TYPE_CHECKING:
     from kquorum.cli.commands.features.features_client import FeaturesView

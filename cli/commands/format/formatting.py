@@ -16,7 +16,12 @@ from kquorum.cli.output import complain, print_json, print_table
 from kquorum.metadata.features import default_features
 from kquorum.node.config.errors import Place
 from kquorum.node.config.model import NodeConfig
-from kquorum.node.metadata_folder import first_voters, is_as_formatted, make_metadata_folder, remove_metadata_folder
+from kquorum.node.metadata_folder import (
+    first_voters,
+    is_as_formatted,
+    make_metadata_folder,
+    remove_metadata_folder,
+)
 from kquorum.snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
 from kquorum.storage.durable_files import replace_file, sync_folder
 from kquorum.storage.errors import NotFormatted

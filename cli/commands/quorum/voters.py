@@ -6,8 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kquorum.cli.clients.addresses import DEFAULT_CONFIG, KnownControllers, known_controllers, quorum_addresses
-from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered, check_error, run_asking
+from kquorum.cli.clients.addresses import (
+    DEFAULT_CONFIG,
+    KnownControllers,
+    known_controllers,
+    quorum_addresses,
+)
+from kquorum.cli.clients.cluster_client import (
+    ClusterClient,
+    PendingRequest,
+    Unanswered,
+    check_error,
+    run_asking,
+)
 from kquorum.cli.clients.quorum_client import NOT_THE_LEADER, QuorumStatus, ReplicaLag
 from kquorum.cli.clients.security import remember_cluster
 from kquorum.cli.commands.quorum.status import leaderless_of

@@ -16,7 +16,11 @@ from kquorum.metadata.controller.brokers.state_records import (
     unfence_record,
 )
 from kquorum.metadata.controller.context import DecisionContext
-from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from kquorum.metadata.controller.partitions.batched_update import (
+    BatchedPartitionUpdate,
+    BrokerRemoval,
+    Departure,
+)
 from kquorum.metadata.controller.partitions.broker_movement import Movement
 from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
 from kquorum.metadata.controller.requests import ControllerRequest

@@ -23,7 +23,13 @@ from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.cluster import BrokerRegistration
 from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from kquorum.metadata.image.metadata_version import partition_record_version
-from kquorum.metadata.image.partition_changes import LONGEST_ISR, PartitionChanges, Rows, StackedTables, change_values
+from kquorum.metadata.image.partition_changes import (
+    LONGEST_ISR,
+    PartitionChanges,
+    Rows,
+    StackedTables,
+    change_values,
+)
 from kquorum.metadata.image.partition_state import (
     NO_LEADER_CHANGE,
     RECOVERED,

@@ -22,7 +22,13 @@ from uuid import UUID
 
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.broker_movement import Movement
-from kquorum.metadata.controller.partitions.change_batch import Limits, Part, PartitionChangeBatch, run_of, whole_run
+from kquorum.metadata.controller.partitions.change_batch import (
+    Limits,
+    Part,
+    PartitionChangeBatch,
+    run_of,
+    whole_run,
+)
 from kquorum.metadata.image.cluster import BrokerRegistration
 
 PARTITIONS_PER_SLICE = 4096

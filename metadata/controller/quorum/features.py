@@ -16,7 +16,12 @@ from kquorum.metadata.controller.partitions.elr import elr_safety_records
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
 from kquorum.metadata.controller.results import ControllerResult
-from kquorum.metadata.features import NOT_SUPPORTED, SUPPORTED_FEATURES, reason_not_supported, unmet_dependency
+from kquorum.metadata.features import (
+    NOT_SUPPORTED,
+    SUPPORTED_FEATURES,
+    reason_not_supported,
+    unmet_dependency,
+)
 from kquorum.metadata.image.cluster import SupportedFeature
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage

@@ -10,7 +10,12 @@ from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.timeline import Entry
-from kquorum.metadata.controller.topics.new_partitions import Placed, assigned_replicas, new_partitions, placer_of
+from kquorum.metadata.controller.topics.new_partitions import (
+    Placed,
+    assigned_replicas,
+    new_partitions,
+    placer_of,
+)
 from kquorum.metadata.controller.topics.placement import StripedPlacer
 from kquorum.metadata.image.partitions import PADDING
 from kquorum.metadata.image.topics import TopicImage

@@ -11,7 +11,12 @@ from kquorum.metadata.image.cluster import BrokerRegistration, ControllerRegistr
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import RECOVERING, PartitionState
 from kquorum.metadata.image.topics import TopicImage
-from kquorum.wire.control_records import LeaderChangeMessage, Voter, VotersRecord, decode_control_record_lenient
+from kquorum.wire.control_records import (
+    LeaderChangeMessage,
+    Voter,
+    VotersRecord,
+    decode_control_record_lenient,
+)
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.metadata_records.registry import ALL
 from kquorum.wire.proto import inspect_pb2 as pb

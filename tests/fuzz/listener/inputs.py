@@ -8,9 +8,6 @@ from functools import cache
 from random import Random
 
 from kquorum.metadata.image.image import MetadataImage
-from tests.fuzz.mutation import mutated
-from tests.support.hostile_requests import HostileRequests
-from tests.support.wire_values import fullest, least
 from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.primitives import write_uvarint
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -18,6 +15,9 @@ from kquorum.wire.protocol.apis import is_flexible, request_class, supported_ver
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request, encode_request_header
+from tests.fuzz.mutation import mutated
+from tests.support.hostile_requests import HostileRequests
+from tests.support.wire_values import fullest, least
 
 MAX_FRAME_BYTES = 1_000_000
 _SOUND_OF_EACH = 40

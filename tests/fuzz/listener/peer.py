@@ -6,10 +6,10 @@ import struct
 from collections.abc import Sequence
 from typing import cast
 
-from tests.fuzz.listener.inputs import After, Input
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request_header
+from tests.fuzz.listener.inputs import After, Input
 
 # Far more than the server's own deadlines in tests.fuzz.listener.target.
 PATIENCE_S = 30.0

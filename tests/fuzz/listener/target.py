@@ -20,14 +20,14 @@ from kquorum.metadata.features import SUPPORTED_FEATURES
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.limits import BudgetLimits, ServerLimits
 from kquorum.network.server import KafkaServer, SharedLimits
-from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
-from tests.support.broker_services import broker_services
-from tests.support.images import broker_record, image_of, partition_record, topic_records
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.warm_up import warm_up
+from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
+from tests.support.broker_services import broker_services
+from tests.support.images import broker_record, image_of, partition_record, topic_records
 
 HOST = "127.0.0.1"
 LIMITS = ServerLimits(

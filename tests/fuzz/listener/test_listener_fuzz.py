@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.fuzz.listener.campaign import Campaign
 from tests.fuzz.listener.inputs import Inputs
 from tests.fuzz.listener.target import small_image
-from kquorum.wire.protocol.api_keys import ApiKey
 
 _LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 

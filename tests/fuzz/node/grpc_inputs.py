@@ -15,10 +15,10 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from kquorum.wire.proto import broker_pb2, inspect_pb2, quorum_pb2
 from tests.fuzz.listener.inputs import After, Input, other_protocol_bytes
 from tests.fuzz.mutation import mutated
 from tests.support.cluster import CLUSTER_ID
-from kquorum.wire.proto import broker_pb2, inspect_pb2, quorum_pb2
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9

@@ -6,6 +6,8 @@ from typing import Protocol
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.peer_versions import ask_versions
 from kquorum.network.security.plain import encode_plain
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
 from tests.fuzz.listener.inputs import Input, Inputs
 from tests.fuzz.listener.peer import Peer
 from tests.fuzz.listener.target import small_image
@@ -16,8 +18,6 @@ from tests.fuzz.node.kafka_inputs import KafkaInputs, authenticate, handshake
 from tests.fuzz.node.measured_node import SECRET, SUPER_USER, USER, MeasuredNode
 from tests.support.cluster import CLUSTER_ID
 from tests.support.single_node import HOST
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import supported_versions
 
 
 class Maker(Protocol):

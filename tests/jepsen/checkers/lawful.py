@@ -16,13 +16,13 @@ from kquorum.metadata.image.errors import ReplayError
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
 from kquorum.metadata.loader import MetadataLoader
+from kquorum.wire.log_batch import LogBatch, log_batch
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from tests.jepsen.checkers.node_batches import NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import NODES_FOLDER
 from tests.jepsen.history import History
 from tests.jepsen.members import Members
-from kquorum.wire.log_batch import LogBatch, log_batch
-from kquorum.wire.log_scan import ScannedBatch, scan_batches
 
 _SHOWN_MAX = 20
 # A topic's id and a partition's.

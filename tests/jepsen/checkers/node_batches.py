@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from kquorum.cli.commands.log.files import MetadataLogFiles, the_log
 from kquorum.raft.voters import VoterSet, voter_set_of
-from tests.jepsen.cluster import NODES_FOLDER
 from kquorum.wire.control_records import VotersRecord, decode_control_record_lenient
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 from kquorum.wire.record_batch import read_records
+from tests.jepsen.cluster import NODES_FOLDER
 
 _SEGMENT_OFFSETS_MAX = 1 << 31
 _DIGEST_BYTES = 16

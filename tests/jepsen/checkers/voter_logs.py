@@ -6,13 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from kquorum.raft.voters import VoterSet
+from kquorum.wire.uuids import uuid_to_text
 from tests.jepsen.checkers.node_batches import NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_attempts import ADD, REMOVE, attempts_in
 from tests.jepsen.checkers.voters import View, Voting, settled_view, views_in
 from tests.jepsen.history import History, OpType
 from tests.jepsen.members import Members
-from kquorum.wire.uuids import uuid_to_text
 
 # What was done, the voter's id, its directory.
 Step = tuple[str, int, str]

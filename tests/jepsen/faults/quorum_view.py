@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.net.network import Network
-from kquorum.wire.protocol.apis import ApiKey
 
 _ASK_TIMEOUT_S = 1.0
 _QUORUM: dict[str, object] = {

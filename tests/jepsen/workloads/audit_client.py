@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.checkers.audit_tables import (
     CHANGE,
     CREATE,
@@ -18,7 +19,6 @@ from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected, raw_client
-from kquorum.wire.protocol.apis import ApiKey
 
 KEYS = ("retention.ms", "max.message.bytes", "segment.ms")
 IMPOSSIBLE_REPLICAS = 99

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.checkers.lease import OFFICE
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, UNPLACED
 from tests.jepsen.client import RawClient, TopicsClient
@@ -14,7 +15,6 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Inspector, LogFollower, Seen
 from tests.jepsen.workloads.connected import raw_client, topics_client
 from tests.jepsen.workloads.workload import Setup
-from kquorum.wire.protocol.apis import ApiKey
 
 OFFICES_TOPIC = "offices"
 OFFICES = 6

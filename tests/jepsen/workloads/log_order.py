@@ -7,6 +7,7 @@ each node, controllers and brokers alike, and reads what the node shows as commi
 from collections.abc import Sequence
 from typing import Any
 
+from kquorum.wire.proto import inspect_pb2 as pb
 from tests.jepsen.checkers.images import PICTURE, Images
 from tests.jepsen.checkers.log_order import COMMIT, OBSERVE, LogOrder
 from tests.jepsen.checkers.verdicts import Checker
@@ -29,7 +30,6 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Delivered, Inspector, LogFollower, Seen
 from tests.jepsen.pictures import picture_of
 from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
-from kquorum.wire.proto import inspect_pb2 as pb
 
 NAME = "log-order"
 MARKER_PREFIX = "marker-"

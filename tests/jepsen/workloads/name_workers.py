@@ -6,13 +6,13 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.checkers.names import RACE, REBIRTH, REBORN_PARTITIONS
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected
-from kquorum.wire.protocol.apis import ApiKey
 
 FIRST_PARTITIONS: Final = 3
 FIRST_CONFIG: Final = "retention.ms"

@@ -7,6 +7,9 @@ from typing import Any
 
 import grpc
 
+from kquorum.wire.proto.quorum_pb2 import TransferLeadershipRequest
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError, refused
 from tests.jepsen.faults.quorum_view import NoLeader, QuorumView
@@ -14,9 +17,6 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.pretend_broker import PretendBroker
 from tests.jepsen.workloads.workload import Setup
-from kquorum.wire.proto.quorum_pb2 import TransferLeadershipRequest
-from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
-from kquorum.wire.protocol.apis import ApiKey
 
 REJOINING_BROKER = 901
 _TRANSFER_TIMEOUT_S = 5.0

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kquorum.metadata.features import registration_features
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.errors import ClientError, not_sent, refused
 from tests.jepsen.faults.quorum_view import NoLeader, QuorumView
 from tests.jepsen.workloads.register_controllers import Controllers
 from tests.jepsen.workloads.workload import Setup
-from kquorum.wire.protocol.apis import ApiKey
 
 SESSION_TIMEOUT_MS = 15_000
 """A new leader gives every broker a whole session, so that sessions need not outlast a fault. They are no longer than

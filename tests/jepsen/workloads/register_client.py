@@ -10,6 +10,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.checkers.trespass import BROKER_EPOCH, LEADER_EPOCH, MEMBER_EPOCH, NOT_LEADER, TRESPASS
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError, refused
@@ -18,8 +20,6 @@ from tests.jepsen.inspector import Inspector
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.pretend_broker import PretendBrokers
 from tests.jepsen.workloads.register_controllers import Controllers
-from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.protocol.apis import ApiKey
 
 READ, CAS, ADD_KEY = "read", "cas", "add-key"
 REPLICAS: Final = (101, 102, 103, 104, 105)

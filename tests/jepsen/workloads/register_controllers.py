@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError, not_sent
 from tests.jepsen.inspector import Inspector
 from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.workload import Setup
-from kquorum.wire.protocol.apis import ApiKey
 
 LOOKUP_TIMEOUT_S = 1.0
 _CONTROLLER_ENDPOINTS = 2

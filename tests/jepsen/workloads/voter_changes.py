@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 from tests.jepsen.checkers.voters import ADD, LIST, PUT, REMOVE
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError, refused
@@ -11,8 +13,6 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.members import FIRST_BROKER
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected, raw_client, topics_client
-from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 
 CONTROLLER_LISTENER = "CONTROLLER"
 TOPIC_PREFIX = "member-"

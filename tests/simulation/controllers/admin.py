@@ -11,12 +11,12 @@ from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.image.topics import TopicImage
-from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
-from tests.simulation.errors import InvariantBroken
-from tests.simulation.hosts import Host
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
+from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
+from tests.simulation.errors import InvariantBroken
+from tests.simulation.hosts import Host
 
 if TYPE_CHECKING:
     from tests.simulation.controllers.world import ControllerWorld

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import TransferLeadershipRequest
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
 from tests.simulation.controllers.world import ControllerWorld
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host, WaitingReply
 from tests.simulation.run import plan_of
-from kquorum.wire.protocol.api_keys import ApiKey
 
 TOPICS = 80
 PATIENCE_MS = 20_000

@@ -18,9 +18,9 @@ from kquorum.metadata.features import registration_features
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.raft.adapters.delivery import CommitFeed
 from kquorum.raft.ports import StateMachine
+from kquorum.wire.log_batch import LogBatch
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.hosts import CheapDice, Host
-from kquorum.wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.controllers.world import ControllerWorld

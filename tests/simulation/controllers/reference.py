@@ -7,13 +7,13 @@ from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.metadata.state_hash.image_hash import hash_of_image
-from tests.simulation.committed import CommittedLog
-from tests.simulation.errors import InvariantBroken
-from tests.support.image_invariants import image_violations
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.record_batch import read_batch_header
 from kquorum.wire.record_frame import decode_record
+from tests.simulation.committed import CommittedLog
+from tests.simulation.errors import InvariantBroken
+from tests.support.image_invariants import image_violations
 
 
 class Reference:

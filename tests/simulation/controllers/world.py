@@ -6,6 +6,7 @@ from dataclasses import replace
 from kquorum.metadata.snapshot import LoadedSnapshot
 from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import LeaderAndEpoch
+from kquorum.wire.log_batch import LogBatch
 from tests.simulation.clients import Clients
 from tests.simulation.controllers.admin import Admin
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine, Machine
@@ -16,7 +17,6 @@ from tests.simulation.hosts import Host
 from tests.simulation.options import Options
 from tests.simulation.snapshot_files import SnapshotFile
 from tests.simulation.world import World
-from kquorum.wire.log_batch import LogBatch
 
 MOST_OBSERVERS = 3
 # What is drawn for replicas of nothing in particular, and would only repeat here what it finds there.

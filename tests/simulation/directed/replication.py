@@ -6,11 +6,11 @@ from functools import partial
 from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
 from kquorum.raft.inputs import ResignRequested
 from kquorum.raft.messages import FetchRequest, FetchResponse, Response
+from kquorum.wire.log_batch import OffsetAndEpoch, parse_batches
 from tests.simulation.directed.post import Message, Rule
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import Stage
 from tests.simulation.errors import InvariantBroken
-from kquorum.wire.log_batch import OffsetAndEpoch, parse_batches
 
 
 @schedule(partial(Stage, 5, max_fetch_bytes=1))

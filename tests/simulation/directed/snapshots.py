@@ -6,15 +6,21 @@ from functools import partial
 from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import SnapshotWritten
-from kquorum.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, Response
+from kquorum.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Response,
+)
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.directed.membership import add, check_done
 from tests.simulation.directed.post import Message, Rule
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import Stage
 from tests.simulation.errors import InvariantBroken
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 IN_PIECES = partial(Stage, max_fetch_bytes=60, snapshot_padding=400)
 

@@ -9,8 +9,8 @@ from kquorum.raft.messages import NO_LEADER, FetchResponse
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Candidate, Follower, Leader
 from kquorum.raft.voters import ReplicaKey, Voter
-from tests.simulation.mutants.registry import Patch, everywhere, mutant
 from kquorum.wire.log_batch import LogBatch
+from tests.simulation.mutants.registry import Patch, everywhere, mutant
 
 
 @mutant(schedule="second_candidate_of_an_epoch")

@@ -64,7 +64,7 @@ def getter_of(cls: type, name: str) -> Callable[[Any], Any]:
 
 def everywhere(function: Callable[..., object], replacement: Callable[..., object]) -> Patch:
     """Replace a function of the core in every module of it that knows it by name."""
-    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("raft.")]
+    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("kquorum.raft.")]
     patches = [
         patch.object(module, name, replacement)
         for module in modules

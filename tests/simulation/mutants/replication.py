@@ -10,9 +10,9 @@ from kquorum.raft.log_index import LogIndex
 from kquorum.raft.messages import UNKNOWN_OFFSET, FetchResponse
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Follower, Leader
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 from tests.simulation.mutants.registry import Patch, everywhere, mutant
 from tests.simulation.options import Options
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 def _has_many_voters(options: Options) -> bool:

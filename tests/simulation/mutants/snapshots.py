@@ -15,13 +15,13 @@ from kquorum.raft.log_index import LogIndex
 from kquorum.raft.messages import FetchResponse, FetchSnapshotResponse
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Download, Follower, Leader, Role
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.hosts import Host
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 from tests.simulation.snapshot_files import SnapshotFile, next_state
 from tests.simulation.snapshots import Snapshots
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 def _with_snapshots(options: Options) -> bool:

@@ -23,9 +23,9 @@ from benchmarks._quorum_writer import (
     WriteRefusedError,
 )
 from kquorum.cli.clients.quorum_client import ReplicaLag, ReplicaState
-from tests.jepsen.errors import not_sent
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.entities import ErrorCode
+from tests.jepsen.errors import not_sent
 
 PATIENCE_S = 10.0
 

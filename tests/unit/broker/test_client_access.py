@@ -15,10 +15,6 @@ from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.network.requests import RequestContext
-from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
-from tests.support.api_calls import answer_of, request_of
-from tests.support.broker_services import broker_services
-from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.message_schema import Response
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord
@@ -26,6 +22,10 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
+from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
+from tests.support.api_calls import answer_of, request_of
+from tests.support.broker_services import broker_services
+from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 
 FAILED = ErrorCode.topic_authorization_failed
 CLUSTER_FAILED = ErrorCode.cluster_authorization_failed

@@ -20,7 +20,6 @@ from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import DIRECTORIES
 from kquorum.metadata.image.partition_state import PartitionState
-from tests.support.images import after, log_dir, topic_id
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.metadata_records.topics import (
     PartitionChangeRecord,
@@ -32,6 +31,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.schema import MetadataRecord
+from tests.support.images import after, log_dir, topic_id
 
 BROKER, EPOCH = 1, 10
 FIRST, SECOND, GONE = UUID(int=501), UUID(int=502), UUID(int=777)

@@ -8,12 +8,12 @@ import pytest
 from kquorum.broker.adapters.listener import BrokerListener
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.network.requests import RequestContext
-from tests.support.broker_services import broker_services
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.broker_services import broker_services
 
 
 class Failing:

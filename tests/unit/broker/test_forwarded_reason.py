@@ -5,10 +5,10 @@ from typing import Any
 from kquorum.metadata.adapters.controller_channel import ControllerAddress
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
-from tests.support.running_controllers import RunningController, run
-from tests.unit.broker.test_listener import CREATE, broker, created
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.running_controllers import RunningController, run
+from tests.unit.broker.test_listener import CREATE, broker, created
 
 
 def test_the_reason_passes_through_a_broker_that_knows_nothing_of_it() -> None:

@@ -9,6 +9,13 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.delegation_tokens import token_hmac
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.metadata_records.security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+)
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.schema import MetadataRecord
 from tests.support.images import after, topic_id
 from tests.unit.broker.test_listener import CREATE, TOPIC
 from tests.unit.broker.test_repeated_requests import (
@@ -21,13 +28,6 @@ from tests.unit.broker.test_repeated_requests import (
     requests,
     second_answer,
 )
-from kquorum.wire.metadata_records.security import (
-    AccessControlEntryRecord,
-    DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
-)
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.schema import MetadataRecord
 
 
 def lost_answer(

@@ -15,12 +15,12 @@ from kquorum.network.server import KafkaServer
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.messages import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, Request
 from kquorum.raft.voters import Endpoint, ReplicaKey
-from tests.support.running_controllers import run
-from tests.unit.broker.test_listener import broker
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_request_header, encode_response
+from tests.support.running_controllers import run
+from tests.unit.broker.test_listener import broker
 
 VOTER = ReplicaKey(4, None)
 REQUESTS: dict[ApiKey, Request] = {

@@ -9,7 +9,6 @@ from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.state_machine import BrokerStateMachine
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.snapshot import LoadedSnapshot
-from tests.support.controller_world import World, topic
 from kquorum.wire.log_batch import LogBatch, build_batch
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
@@ -20,6 +19,7 @@ from kquorum.wire.metadata_records.features import (
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.controller_world import World, topic
 
 BEGIN, END, ABORT = BeginTransactionRecord(name="t"), EndTransactionRecord(), AbortTransactionRecord()
 

@@ -14,6 +14,12 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.schema import MetadataRecord
 from tests.support.images import (
     after,
     broker_record,
@@ -23,12 +29,6 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
-from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.schema import MetadataRecord
 
 EPOCH = 10
 

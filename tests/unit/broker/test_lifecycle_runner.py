@@ -17,8 +17,8 @@ from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.adapters.controller_channel import ControllerChannel
 from kquorum.metadata.controller.requests import ControllerRequest, Values
-from tests.support.running_controllers import RunningController, eventually, run
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.running_controllers import RunningController, eventually, run
 
 
 class MiddleDice:

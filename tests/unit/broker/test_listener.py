@@ -26,11 +26,11 @@ from kquorum.network.authentication import SASL_APIS
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.server import KafkaServer
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.support.running_controllers import RunningController, eventually, run
-from kquorum.wire.metadata_records.features import FeatureLevelRecord
-from kquorum.wire.protocol.api_keys import ApiKey
 
 IMAGE = image_of(
     FeatureLevelRecord(name="metadata.version", feature_level=25),

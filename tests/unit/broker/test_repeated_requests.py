@@ -12,9 +12,6 @@ from kquorum.metadata.controller.log_writer import audit_record
 from kquorum.metadata.controller.refusals import refusal
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
 from kquorum.metadata.image.image import MetadataImage
-from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
-from tests.support.running_controllers import RunningController
-from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES
 from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
@@ -22,6 +19,9 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.schema import MetadataRecord
+from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
+from tests.support.running_controllers import RunningController
+from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
 
 NEW = topic_records(2, "new", partition_record(2, 0, (101,)))
 BEFORE = image_of(

@@ -12,8 +12,8 @@ from kquorum.cli.main import run
 from kquorum.network.errors import CannotConnect, PortInUse
 from kquorum.raft.adapters.errors import QuorumStateDamaged
 from kquorum.storage.errors import FolderLocked, FsyncFailed, NotFormatted
-from tests.tidy.tree import ROOT
 from kquorum.wire.errors import DecodeError
+from tests.tidy.tree import ROOT
 
 _PROBE = """
 import sys
@@ -40,7 +40,7 @@ def loaded_by(forbidden: str, *command: str) -> list[str]:
 
 
 def test_help_loads_neither_pydantic_nor_numpy_nor_the_network() -> None:
-    assert loaded_by(f"{_HEAVY},pydantic,numpy,asyncio,kio,network", "--help") == []
+    assert loaded_by(f"{_HEAVY},pydantic,numpy,asyncio,kio,kquorum.network", "--help") == []
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_one_line_and_no_traceback(moment: str, command: tuple[str, ...]) -> Non
     assert (done.returncode, done.stderr) == (130, "interrupted\n"), done
 
 
-@pytest.mark.parametrize("moment", ["re", "cli", "kquorum.cli.entry"])
+@pytest.mark.parametrize("moment", ["re", "kquorum", "kquorum.cli", "kquorum.cli.entry"])
 def test_no_traceback_before_the_first_module_of_ours_is_there(moment: str) -> None:
     """`re` is not imported so early, but is by the script that pip makes of an entry point."""
     script = Path(sys.executable).with_name("kquorum")

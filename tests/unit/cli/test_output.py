@@ -6,8 +6,8 @@ import pytest
 
 from kquorum.cli import output
 from kquorum.cli.output import complain, console, make_table, print_table, share_room
-from tests.support.terminals import SENTENCE, on_a_terminal, widest, without_colours
 from kquorum.wire.wording import counted
+from tests.support.terminals import SENTENCE, on_a_terminal, widest, without_colours
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 FOLDER = "/srv/a-rather-long-name-of-a-folder/with-another-one-in-it/data/node-1"

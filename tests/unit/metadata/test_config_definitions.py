@@ -22,7 +22,13 @@ from kquorum.metadata.configs.table import (
     is_sensitive,
 )
 from kquorum.metadata.configs.used_by import never
-from kquorum.metadata.configs.validators import ConfigValue, InvalidConfigError, Validator, at_least, invalid_value
+from kquorum.metadata.configs.validators import (
+    ConfigValue,
+    InvalidConfigError,
+    Validator,
+    at_least,
+    invalid_value,
+)
 from kquorum.node.config.model import NodeConfig
 from kquorum.wire.sensitive_configs import is_sensitive_config
 

@@ -12,9 +12,9 @@ from kquorum.metadata.configs.validators import InvalidConfigError, InvalidConfi
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.configs import ConfigResource
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import World, topic
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import World, topic
 
 BROKER = 4
 LINES = (Path(__file__).parent / "recorded_config_answers.jsonl").read_text().splitlines()

@@ -19,7 +19,6 @@ from kquorum.metadata.state_hash import image_hash
 from kquorum.metadata.state_hash.image_hash import hash_of_image
 from kquorum.metadata.state_hash.partition_hash import hash_of_rows
 from kquorum.raft.adapters.delivery import CommitFeed
-from tests.support.memory_log import MemoryLog
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import LogBatch, build_batch
@@ -33,6 +32,7 @@ from kquorum.wire.metadata_records.topics import PartitionChangeRecord, Partitio
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.memory_log import MemoryLog
 
 AT_ONCE = 100
 TOPICS = 7

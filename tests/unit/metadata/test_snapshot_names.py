@@ -11,11 +11,11 @@ from kquorum.raft.batches import leader_change_batch
 from kquorum.raft.log_index import LogIndex, diverging_point
 from kquorum.raft.ports import QuorumAt
 from kquorum.raft.voters import VoterSet
-from tests.support.memory_log import MemoryLog
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from kquorum.wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.memory_log import MemoryLog
 
 EVERY_COMMIT = SnapshotTriggers(max_bytes=1, max_interval_ms=0)
 NO_OP = NoOpRecord()

@@ -6,6 +6,10 @@ import pytest
 
 from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from kquorum.network.authentication import SASL_VERSIONS
+from kquorum.wire.protocol.apis import ApiKey, request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import decode_response, encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     SUPPORTED,
@@ -16,10 +20,6 @@ from tests.unit.network.support import (
     raw_client,
     serving,
 )
-from kquorum.wire.protocol.apis import ApiKey, request_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import decode_response, encode_request
 
 NEWEST = supported_versions(ApiKey.API_VERSIONS)[1]
 OFFERED = SUPPORTED | SASL_VERSIONS | {ApiKey.API_VERSIONS: (0, NEWEST)}

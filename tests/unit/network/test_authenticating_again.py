@@ -8,10 +8,10 @@ from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
 from kquorum.network.security.scram import keys_of
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.network.security.scram_server import ScramLookup, ScramUser
+from kquorum.wire.protocol.apis import ApiKey
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import RawClient, echo_request, raw_client, serving
 from tests.unit.network.test_listener_security import ask
-from kquorum.wire.protocol.apis import ApiKey
 
 SCRAM, PASSWORD = "SCRAM-SHA-512", "the-password"
 

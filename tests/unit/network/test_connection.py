@@ -11,6 +11,16 @@ import pytest
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import CannotConnect, ConnectionLost, NoCommonVersion, RequestTimedOut
 from kquorum.network.requests import Reply, RequestContext
+from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import decode_request_header, encode_response
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -23,12 +33,6 @@ from tests.unit.network.support import (
     serving,
     until,
 )
-from kquorum.wire.errors import DecodeError, UnsupportedVersion
-from kquorum.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import decode_request_header, encode_response
 
 TIMEOUT_MS = 5000
 BODY = {"key": "a", "key_type": 0, "coordinator_keys": ["a"]}

@@ -12,6 +12,11 @@ from kquorum.network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer, SharedLimits
 from kquorum.network.server_connection import ServerConnection
+from kquorum.wire.addresses import normal_address
+from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -26,11 +31,6 @@ from tests.unit.network.support import (
     serving,
     until,
 )
-from kquorum.wire.addresses import normal_address
-from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request
 
 API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))
 HEARTBEAT = encode_frame(

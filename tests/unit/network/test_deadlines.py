@@ -11,6 +11,8 @@ import pytest
 from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.headers import EncodedBody
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     FLEXIBLE,
@@ -27,8 +29,6 @@ from tests.unit.network.support import (
     settled,
     until,
 )
-from kquorum.wire.codec import encode
-from kquorum.wire.protocol.headers import EncodedBody
 
 LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000)))
 

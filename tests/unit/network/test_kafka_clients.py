@@ -9,9 +9,9 @@ import pytest
 
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
-from tests.unit.network.support import HOST
 from kquorum.wire.protocol.apis import ApiKey, response_class
 from kquorum.wire.protocol.entities import build
+from tests.unit.network.support import HOST
 
 pytestmark = pytest.mark.interop
 

@@ -8,6 +8,17 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.sasl_session import SaslAnswer
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
+from kquorum.wire.protocol.apis import ApiKey, request_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import (
+    RequestHeader,
+    decode_response,
+    encode_request,
+    encode_request_header,
+)
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     Held,
@@ -19,12 +30,6 @@ from tests.unit.network.support import (
     serving,
     until,
 )
-from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
-from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
-from kquorum.wire.protocol.apis import ApiKey, request_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import RequestHeader, decode_response, encode_request, encode_request_header
 
 SASL_PLAINTEXT = 2
 

@@ -8,10 +8,10 @@ import pytest
 
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
-from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
 from kquorum.wire.codec import encode
 from kquorum.wire.protocol.frames import FrameDecoder
 from kquorum.wire.protocol.headers import EncodedBody, decode_response
+from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
 
 LONG = 50
 

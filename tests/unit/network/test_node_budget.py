@@ -8,6 +8,11 @@ import pytest
 
 from kquorum.network.limits import BudgetLimits, ServerLimits
 from kquorum.network.server import SharedLimits
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     FLEXIBLE,
@@ -23,11 +28,6 @@ from tests.unit.network.support import (
     settled,
     until,
 )
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request
 
 SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)
 LARGE = "x" * 30_000  # as large as a string may be in this request is 32,767

@@ -8,6 +8,9 @@ import pytest
 from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import CannotListen, KafkaServer, PortInUse
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.headers import EncodedBody
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -25,9 +28,6 @@ from tests.unit.network.support import (
     settled,
     until,
 )
-from kquorum.wire.codec import encode
-from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.protocol.headers import EncodedBody
 
 
 @pytest.mark.parametrize("version", [OLD, FLEXIBLE])

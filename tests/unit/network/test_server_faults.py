@@ -10,6 +10,8 @@ import pytest
 from kquorum.network.limits import ServerCounters, ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
+from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.protocol.frames import encode_frame
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -24,8 +26,6 @@ from tests.unit.network.support import (
     serving,
     until,
 )
-from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.protocol.frames import encode_frame
 
 LIMITS = ServerLimits(max_request_bytes=10_000, drain_timeout_ms=200)
 

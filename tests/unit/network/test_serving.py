@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import pytest
 
-import kquorum.network.serving
 from kquorum.network import server_connection, turns
 from kquorum.network.api_versions import NO_FEATURES
 from kquorum.network.aside import LONG_BODY_BYTES, Aside
@@ -26,6 +25,12 @@ from kquorum.network.server import KafkaServer
 from kquorum.network.server_connection import ServerConnection
 from kquorum.network.server_state import Peer
 from kquorum.network.serving import RequestServing
+from kquorum.wire.protocol import apis, bodies, headers, warm_up
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -40,12 +45,6 @@ from tests.unit.network.support import (
     until,
 )
 from tests.unit.network.test_listener_security import sasl
-from kquorum.wire.protocol import apis, bodies, headers, warm_up
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request
 
 REQUESTS = 40
 
@@ -260,7 +259,7 @@ def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     for module in (apis, bodies):
         monkeypatch.setattr(module, "message_types", message_types)
     not_loaded = cache(apis.api_version.__wrapped__)
-    for module in (apis, headers, network.serving):
+    for module in (apis, headers, kquorum.network.serving):
         monkeypatch.setattr(module, "api_version", not_loaded)
     monkeypatch.setattr(warm_up, "_WARM", set())
     return loaded

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from kquorum.node.broker_watch import BrokerWatch
-from tests.support.controller_world import SESSION_MS, World
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.record_frame import encode_record
+from tests.support.controller_world import SESSION_MS, World
 
 SILENT = "broker 1 was fenced: it sent no heartbeat within broker.session.timeout.ms"
 

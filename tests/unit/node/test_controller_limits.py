@@ -15,13 +15,13 @@ from kquorum.network.api_versions import NO_FEATURES
 from kquorum.node.config.load import load_config
 from kquorum.node.network_limits import server_limits
 from kquorum.node.servers import kafka_servers
-from tests.support.config_files import SMALL
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import encode_request
+from tests.support.config_files import SMALL
 
 
 def test_brokers_may_tell_a_controller_of_four_times_as_much(tmp_path: Path) -> None:

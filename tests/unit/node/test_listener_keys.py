@@ -16,9 +16,9 @@ from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.security import image_lookup, listener_security
 from kquorum.node.servers import kafka_servers
-from tests.support.config_files import SMALL
 from kquorum.wire.protocol.apis import ApiKey, message_types
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.config_files import SMALL
 
 SCRAM, SECRET = "SCRAM-SHA-512", "secret"
 MAP = '"listener.security.protocol.map" = "CONTROLLER:PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT"'

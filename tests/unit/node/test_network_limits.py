@@ -22,9 +22,9 @@ from kquorum.node.network_limits import (
     server_limits,
     shared_limits,
 )
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.config_files import SMALL, write
 from tests.unit.network.test_request_budget import USUAL, Peer
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def broker(tmp_path: Path, *lines: str) -> NodeConfig:

@@ -22,10 +22,10 @@ from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseRec
 from kquorum.raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
 from kquorum.raft.ready import RoleChanged, VotersChanged
 from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
-from tests.support.running_controllers import RunningController, eventually
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.running_controllers import RunningController, eventually
 
 OURS, THEIRS = "a3F1b3J1bS1leGFtcGxlMQ", "b3F1b3J1bS1leGFtcGxlMQ"
 PLACES = {peer: Endpoint("CONTROLLER", "127.0.0.1", 21300 + peer) for peer in (-2, 1, 2, 3)}

@@ -24,9 +24,9 @@ from kquorum.storage import recovery_point
 from kquorum.storage.recovery_point import RecoveryPoint
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
 from tests.unit.raft.adapters.log_folders import batch, batches, read_all, snapshot_content
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 DATA = Path("/disk")
 FOLDER = DATA / FOLDER_NAME

@@ -25,10 +25,10 @@ from kquorum.node.observability.latency import LatencyMeter
 from kquorum.node.quorum_member import QuorumMember
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.raft.errors import NotLeaderError
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.certificates import issued
 from tests.support.config_files import SMALL, write_controller
 from tests.unit.metadata.grpc.test_broker_access import Caller, certificate
-from kquorum.wire.protocol.api_keys import ApiKey
 
 NODE_ID, NOW_MS = 11, 1_700_000_000_000
 Some = SimpleNamespace

@@ -6,8 +6,8 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.recovery import ANONYMOUS, FARTHEST_OFFSET
-from tests.unit.raft.context import RaftContext, batch, key_of
 from kquorum.wire.log_batch import OffsetAndEpoch
+from tests.unit.raft.context import RaftContext, batch, key_of
 
 EPOCH = 3
 

@@ -7,9 +7,9 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.raft.messages import FetchResponse, LogSlice
 from kquorum.raft.ready import QuorumState
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import RaftContext, batch
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 FOREVER_MS = 2**31 - 1
 OBSERVER = 50

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState
-from tests.unit.raft.context import RaftContext, batch
 from kquorum.wire.log_batch import LogBatch
+from tests.unit.raft.context import RaftContext, batch
 
 EPOCH = 2
 VALID = batch(0, EPOCH, count=3).data

@@ -7,8 +7,8 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
 from kquorum.raft.messages import FetchRequest, FetchResponse
-from tests.unit.raft.context import RaftContext, batch
 from kquorum.wire.log_batch import OffsetAndEpoch
+from tests.unit.raft.context import RaftContext, batch
 
 
 def test_a_follower_fetches_on_only_after_its_flush() -> None:

@@ -17,9 +17,9 @@ from kquorum.raft.messages import (
     VoteRequest,
 )
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 FULL, FREE = WritesPaused(True), WritesPaused(False)
 

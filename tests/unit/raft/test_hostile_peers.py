@@ -13,8 +13,8 @@ from kquorum.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 from kquorum.wire.log_batch import OffsetAndEpoch
+from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 
 
 @pytest.mark.parametrize("leader_id", [99, -7, -1, 1])

@@ -11,8 +11,8 @@ from kquorum.raft.log_index import LogIndex, diverging_point, truncation_target
 from kquorum.raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, LogSlice
 from kquorum.raft.ports import LogSummary
 from kquorum.raft.ready import QuorumState
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 from kquorum.wire.log_batch import OffsetAndEpoch
+from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 
 EXAMPLE = LogIndex(LogSummary(0, 9, ((1, 0), (3, 3), (5, 6))))
 

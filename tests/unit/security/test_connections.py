@@ -22,9 +22,9 @@ from kquorum.network.security.scram import keys_of
 from kquorum.network.security.scram_server import ScramLookup, ScramUser
 from kquorum.network.security.tls import server_context
 from kquorum.network.server import KafkaServer
-from tests.support.certificates import authority, issued, write
 from kquorum.wire.protocol.apis import ApiKey, response_class
 from kquorum.wire.protocol.entities import build
+from tests.support.certificates import authority, issued, write
 
 HOST = "localhost"
 TIMEOUT_MS = 5_000

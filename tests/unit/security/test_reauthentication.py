@@ -16,11 +16,11 @@ from kquorum.network.security.scram import keys_of
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.network.security.scram_server import ScramLookup, ScramUser
 from kquorum.network.security.tls import server_context
-from tests.support.certificates import cluster_certificates
 from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kquorum.wire.protocol.apis import ApiKey, message_types
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.certificates import cluster_certificates
 
 SCRAM, SECRET = "SCRAM-SHA-512", "secret"
 

@@ -17,10 +17,10 @@ from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.reloading import ReloadingContext, TlsMaterial, reloading_context
 from kquorum.network.security.tls import client_context, read_tls_files, server_context
 from kquorum.node.tls_watch import TlsWatch
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.certificates import authority, issued, write
 from tests.support.running_controllers import eventually
 from tests.unit.network.support import HOST, holding_handler, serving
-from kquorum.wire.protocol.api_keys import ApiKey
 
 NAME = {"client_software_name": "test", "client_software_version": "1"}
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

@@ -8,7 +8,12 @@ import pytest
 from immutables import Map
 
 from kquorum.network.security.scram import MIN_ITERATIONS
-from kquorum.network.security.unknown_user_credentials import AS_KAFKA, form_for, new_salt, unknown_user_credentials
+from kquorum.network.security.unknown_user_credentials import (
+    AS_KAFKA,
+    form_for,
+    new_salt,
+    unknown_user_credentials,
+)
 from kquorum.wire.salt_forms import FormCounts, SaltForm, form_of
 
 MECHANISM, PEPPER = "SCRAM-SHA-256", b"pepper"

@@ -12,8 +12,8 @@ from kquorum.raft.adapters.snapshot_files import list_snapshots
 from kquorum.snapshots.adapters.inventory import list_files
 from kquorum.snapshots.retention import Kept, RetentionLimits, given_up
 from kquorum.storage.segment import SegmentLimits
-from tests.unit.raft.adapters.log_folders import batch, batches, segment_offsets, write_snapshot
 from kquorum.wire.log_batch import OffsetAndEpoch
+from tests.unit.raft.adapters.log_folders import batch, batches, segment_offsets, write_snapshot
 
 BATCH_BYTES = len(batch(0).data)
 SEGMENT_BATCHES = 10

@@ -4,7 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint, write_bootstrap_checkpoint
+from kquorum.snapshots.bootstrap import (
+    bootstrap_records,
+    read_bootstrap_checkpoint,
+    write_bootstrap_checkpoint,
+)
 from kquorum.snapshots.naming import SnapshotId, snapshot_id_of
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.snapshots.writer import SnapshotWriter

@@ -11,6 +11,9 @@ from kquorum.spark_replay.decode import Origin, RecordDecoder, batch_row, origin
 from kquorum.spark_replay.files import map_file
 from kquorum.spark_replay.rows import BatchRow, DamageRow, RecordRow
 from kquorum.spark_replay.sources import FileKind, LogFile, find_log_files
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.uuids import uuid_to_text
 from tests.support.batches import batch_of
 from tests.support.sample_logs import (
     UNKNOWN_KEY,
@@ -20,9 +23,6 @@ from tests.support.sample_logs import (
     write_sample,
     write_trimmed_sample,
 )
-from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.metadata_records.security import UserScramCredentialRecord
-from kquorum.wire.uuids import uuid_to_text
 
 SEGMENT = Origin(file="00000000000000000000.log", kind=FileKind.LOG, segment_base_offset=0)
 

@@ -118,7 +118,9 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     with ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(handler, directory=str(tmp_path / "central"))
     ) as server:
-        monkeypatch.setattr("kquorum.cli.commands.audit.spark.CENTRAL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(
+            "kquorum.cli.commands.audit.spark.CENTRAL", f"http://127.0.0.1:{server.server_port}"
+        )
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()
         yield asked

@@ -16,17 +16,23 @@ from kquorum.spark_replay.files import map_file
 from kquorum.spark_replay.log_columns import ROWS_PER_ARROW_BATCH
 from kquorum.spark_replay.rows import DamageRow, RecordRow, Row
 from kquorum.spark_replay.schemas import SOURCE_ROWS, TABLES
-from kquorum.spark_replay.source import ROW_KINDS, KraftLogDataSource, KraftLogReader, files_of_listing, listing_of
+from kquorum.spark_replay.source import (
+    ROW_KINDS,
+    KraftLogDataSource,
+    KraftLogReader,
+    files_of_listing,
+    listing_of,
+)
 from kquorum.spark_replay.sources import FileKind, LogFile, find_log_files, log_file
-from tests.spark.random_history import write_random_history
-from tests.support.batches import batch_of
-from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, encode_control_record
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
+from tests.spark.random_history import write_random_history
+from tests.support.batches import batch_of
+from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
 
 Rows = dict[str, list[dict[str, Any]]]
 NAMES = SOURCE_ROWS.fieldNames()

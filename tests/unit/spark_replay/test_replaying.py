@@ -11,6 +11,7 @@ from kquorum.spark_replay.audit_folder import AuditedSource, member_of_files
 from kquorum.spark_replay.bases import state_bases
 from kquorum.spark_replay.checks.replaying import Replayed, replay_source
 from kquorum.spark_replay.sources import find_log_files
+from kquorum.wire.metadata_records.topics import PartitionRecord
 from tests.spark.planted import (
     History,
     change_snapshot,
@@ -18,7 +19,6 @@ from tests.spark.planted import (
     segment_of,
     write_history,
 )
-from kquorum.wire.metadata_records.topics import PartitionRecord
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from kquorum.spark_replay.sources import find_log_files
 from kquorum.spark_replay.split_facts import SplitFacts, extents
 from kquorum.spark_replay.split_reading import splits_of
 from kquorum.spark_replay.table_files import Destination, SplitTask, write_split, write_tables
-from tests.support.sample_logs import LogBuilder, write_sample
 from kquorum.wire.metadata_records.features import NoOpRecord
+from tests.support.sample_logs import LogBuilder, write_sample
 
 SEGMENTS = ((0, 40), (40, 90), (90, 120))
 

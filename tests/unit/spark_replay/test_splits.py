@@ -6,8 +6,8 @@ import struct
 import pytest
 
 from kquorum.spark_replay.splits import split_ranges
-from tests.support.sample_logs import LogBuilder
 from kquorum.wire.metadata_records.features import NoOpRecord
+from tests.support.sample_logs import LogBuilder
 
 BATCH = 72
 BATCHES = 20

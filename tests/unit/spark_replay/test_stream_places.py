@@ -17,11 +17,11 @@ from kquorum.spark_replay.stream.places import (
 )
 from kquorum.spark_replay.stream.plan import Piece, pieces_between, tail_pieces
 from kquorum.spark_replay.stream.reader import piece_from_json, piece_to_json, read_piece
+from kquorum.wire.metadata_records.features import NoOpRecord
 from tests.spark.growing_log import GrowingLog
 from tests.spark.random_history import write_random_history, write_random_trimmed_history
 from tests.spark.whole_rows import SCHEMAS, rows_of, rows_of_whole
 from tests.support.sample_logs import LogBuilder
-from kquorum.wire.metadata_records.features import NoOpRecord
 
 
 def rows_of_pieces(pieces: Sequence[Piece]) -> list[tuple[str, Any]]:

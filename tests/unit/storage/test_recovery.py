@@ -7,6 +7,9 @@ import pytest
 
 from kquorum.storage.errors import BatchUnreadable, DamagedRange
 from kquorum.storage.recovery import RecoveredLog
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.log_batch import LogBatch, build_batch, log_batch
+from kquorum.wire.log_scan import ScannedBatch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.storage.log_parts import (
     FIRST,
@@ -17,9 +20,6 @@ from tests.unit.storage.log_parts import (
     set_recovery_point,
     write_log,
 )
-from kquorum.wire.errors import DecodeError
-from kquorum.wire.log_batch import LogBatch, build_batch, log_batch
-from kquorum.wire.log_scan import ScannedBatch
 
 
 def made_batches(count: int = 4, size: int = 30, epoch: int = 1) -> list[LogBatch]:

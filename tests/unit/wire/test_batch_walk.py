@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.support.sample_logs import LogBuilder
 from kquorum.wire.batch_walk import walk_batches
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.features import NoOpRecord
+from tests.support.sample_logs import LogBuilder
 
 
 def batches(count: int) -> list[bytes]:

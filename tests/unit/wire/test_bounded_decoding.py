@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.wire_values import fullest, least
 from kquorum.wire.codec import decode, decode_bounded, encode
 from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.errors import TooManyElements
@@ -12,6 +11,7 @@ from kquorum.wire.primitives import write_uvarint
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
+from tests.support.wire_values import fullest, least
 
 NESTED = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4)
 

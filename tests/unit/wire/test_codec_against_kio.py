@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from tests.support.wire_values import entities, fullest, least
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.errors import DecodeError
+from tests.support.wire_values import entities, fullest, least
 
 NO_MESSAGES = {"errors", "index", "types"}
 APIS = sorted(m.name for m in pkgutil.iter_modules(kio.schema.__path__) if m.name not in NO_MESSAGES)

@@ -5,11 +5,11 @@ from itertools import product
 
 import pytest
 
-from tests.unit.wire.test_log_scan import FIRST, SECOND, SEGMENT, STARTS, THIRD, batch, only_damage, positions
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.record_batch import rewrite_offsets, write_batch
 from kquorum.wire.record_frame import encode_record
+from tests.unit.wire.test_log_scan import FIRST, SECOND, SEGMENT, STARTS, THIRD, batch, only_damage, positions
 
 OFFSETS = range(100, 1000)
 

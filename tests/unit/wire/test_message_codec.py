@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.support.wire_values import fullest
 from kquorum.wire.codegen.runtime import LEAST_SPLICED, MOST_COPIED
 from kquorum.wire.errors import BufferUnderflow, DecodeError, TooManyElements, UnsupportedVersion
 from kquorum.wire.message_codec import decode, decode_bounded, elements_read, encode, encode_parts
@@ -26,6 +25,7 @@ from kquorum.wire.messages.produce import PartitionProduceData, ProduceRequest, 
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kquorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kquorum.wire.messages.vote import VoteRequest
+from tests.support.wire_values import fullest
 
 UNKNOWN = bytes([1, 0xD8, 0x36, 3]) + b"abc"  # one tagged field, tag 7000, of 3 bytes
 TOPIC_ID = UUID(int=9)

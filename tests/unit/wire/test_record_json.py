@@ -23,7 +23,13 @@ from kquorum.wire.metadata_records.security import (
     UserScramCredentialRecord,
 )
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
-from kquorum.wire.record_json import REDACTED, is_sensitive_config, may_hold_secrets, record_to_json, type_name
+from kquorum.wire.record_json import (
+    REDACTED,
+    is_sensitive_config,
+    may_hold_secrets,
+    record_to_json,
+    type_name,
+)
 
 SCRAM = UserScramCredentialRecord(
     name="alice", mechanism=1, salt=b"\x00\xff", stored_key=b"sk", server_key=b"vk", iterations=4096

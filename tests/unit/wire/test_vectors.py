@@ -21,7 +21,11 @@ from kquorum.wire.control_records import (
     decode_control_record,
     encode_control_record,
 )
-from kquorum.wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.metadata_records.cluster import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+)
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import (
     BeginTransactionRecord,

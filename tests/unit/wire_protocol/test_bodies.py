@@ -3,7 +3,6 @@
 import pytest
 from kio.schema.index import schema_name_map
 
-from tests.support.wire_values import fullest
 from kquorum.wire.codec import encode
 from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.errors import TooManyElements, UnsupportedVersion
@@ -11,6 +10,7 @@ from kquorum.wire.messages.index import MESSAGES
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import api_version, message_types, request_class, response_class
 from kquorum.wire.protocol.bodies import TYPED_APIS, prepare, read_request
+from tests.support.wire_values import fullest
 
 
 @pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.CREATE_TOPICS])

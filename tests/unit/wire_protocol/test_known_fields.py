@@ -8,8 +8,8 @@ from importlib import import_module
 import pytest
 from kio.schema.index import schema_name_map
 
-from tests.tidy.tree import ROOT
 from kquorum.wire.protocol.known_fields import FORMER_FIELDS, field_names
+from tests.tidy.tree import ROOT
 
 # Answers of an old version are built from a superset of its fields, in the loop.
 _BUILD_AN_OLD_ANSWER = """

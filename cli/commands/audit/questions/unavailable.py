@@ -16,7 +16,14 @@ from kquorum.spark_replay.questions.silences import (
     silence_notes,
     silences,
 )
-from kquorum.spark_replay.questions.unavailable import NO_LEADER, OPEN, REMOVED, alike, unavailable, with_sizes
+from kquorum.spark_replay.questions.unavailable import (
+    NO_LEADER,
+    OPEN,
+    REMOVED,
+    alike,
+    unavailable,
+    with_sizes,
+)
 from kquorum.wire.wording import counted
 
 QUORUM_MIN_MS = 2_000

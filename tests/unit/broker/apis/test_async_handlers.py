@@ -18,13 +18,13 @@ from kquorum.metadata.controller.requests import Values
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.requests import RequestContext
-from tests.support.broker_services import broker_services
-from tests.support.running_controllers import eventually, run
-from tests.unit.broker.test_listener import Broker, broker
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.broker_services import broker_services
+from tests.support.running_controllers import eventually, run
+from tests.unit.broker.test_listener import Broker, broker
 
 # Longer than any test takes.
 FOREVER_MS = 600_000

@@ -7,12 +7,12 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.api import Refused
 from kquorum.broker.apis.registry import BROKER_APIS
-from tests.support.wire_values import fullest
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
+from tests.support.wire_values import fullest
 
 # What clients give up on, each tried with a real client; authorization is not asked for again.
 FINAL = {

@@ -7,12 +7,12 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.describe_cluster import handle_describe_cluster
 from kquorum.broker.apis.describe_topic_partitions import handle_describe_topic_partitions
-from tests.support.broker_services import LowDice
-from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
+from tests.support.broker_services import LowDice
+from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 
 IMAGE = image_of(
     broker_record(1),

@@ -7,11 +7,11 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.list_offsets import handle_list_offsets
 from kquorum.broker.client_access import Unlimited
-from tests.support.images import broker_record, image_of, partition_record, topic_records
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
+from tests.support.images import broker_record, image_of, partition_record, topic_records
 
 IMAGE = image_of(broker_record(1), *topic_records(1, "orders", partition_record(1, 0, (1,))))
 LOWEST, HIGHEST = supported_versions(ApiKey.LIST_OFFSETS)

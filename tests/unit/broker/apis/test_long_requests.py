@@ -15,9 +15,9 @@ from kquorum.network.aside import Aside
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.limits import ServerLimits
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
-from kquorum.wire.protocol.api_keys import ApiKey
 
 NAME = {"client_software_name": "test", "client_software_version": "1"}
 MOST = ServerLimits().max_request_elements

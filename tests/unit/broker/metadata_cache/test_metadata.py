@@ -16,6 +16,10 @@ from kquorum.broker.metadata_cache.answers import (
 from kquorum.broker.metadata_cache.cache import controller_id_for_clients
 from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
+from kquorum.wire.protocol.entities import build
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -25,10 +29,6 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from kquorum.wire.codec import decode, encode
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 

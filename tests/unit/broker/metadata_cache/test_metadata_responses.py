@@ -7,6 +7,10 @@ import pytest
 from kquorum.broker.metadata_cache import responses as responses_module
 from kquorum.broker.metadata_cache.responses import MOST_SHELVES, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.metadata_records.topics import RemoveTopicRecord
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.entities import build
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -19,10 +23,6 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from kquorum.wire.metadata_records.topics import RemoveTopicRecord
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 
 IMAGE = image_of(
     broker_record(1),

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from kquorum.cli.main import run
-from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
 
 NOT_LEADER = 6
 LEADER_NOT_AVAILABLE = 5

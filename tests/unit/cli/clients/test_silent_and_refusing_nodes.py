@@ -23,6 +23,9 @@ from kquorum.network.errors import CannotConnect, ConnectTimedOut, RequestTimedO
 from kquorum.network.security.client_security import ClientSecurity, client_security
 from kquorum.network.security.tls import read_tls_files
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.proto.inspect_pb2_grpc import InspectServicer, add_InspectServicer_to_server
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumServicer, add_QuorumServicer_to_server
+from kquorum.wire.protocol.apis import ApiKey
 from tests.support.certificates import HOSTS, issued, write
 from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
 from tests.support.grpc_harness import run
@@ -30,9 +33,6 @@ from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_members import FakeMembers
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 from tests.unit.security.test_connections import API, SCRAM, Keys, listener, serving
-from kquorum.wire.proto.inspect_pb2_grpc import InspectServicer, add_InspectServicer_to_server
-from kquorum.wire.proto.quorum_pb2_grpc import QuorumServicer, add_QuorumServicer_to_server
-from kquorum.wire.protocol.apis import ApiKey
 
 HOST = "127.0.0.1"
 NOBODY = HostPort(HOST, 1)

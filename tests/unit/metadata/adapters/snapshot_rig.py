@@ -8,11 +8,11 @@ from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.snapshot import LoadedSnapshot, load_snapshot
 from kquorum.raft.inputs import SnapshotWritten
 from kquorum.snapshots.naming import SnapshotId
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.images import image_of, partition_record, topic_records
 from tests.unit.metadata.adapters.snapshot_parts import FOLDER, START_MS, FakeReplica, until
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
-from kquorum.wire.metadata_records.features import FeatureLevelRecord
 
 SETTINGS = SnapshotSettings(
     max_bytes=1000,

@@ -18,8 +18,8 @@ from kquorum.metadata.adapters.controller_channel import (
     LostConnections,
 )
 from kquorum.metadata.controller.requests import ControllerRequest, Values
-from tests.support.running_controllers import RunningController, eventually, run
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.running_controllers import RunningController, eventually, run
 
 
 def channel_to(address: ControllerAddress, retry_timeout_ms: int = 5_000) -> ControllerChannel:

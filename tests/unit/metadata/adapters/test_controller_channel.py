@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel, ControllerUnavailable
+from kquorum.metadata.adapters.controller_channel import (
+    ControllerAddress,
+    ControllerChannel,
+    ControllerUnavailable,
+)
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.network.server import KafkaServer
-from tests.support.running_controllers import RunningController, eventually, run
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.running_controllers import RunningController, eventually, run
 
 HEARTBEAT = {
     "broker_id": 1,

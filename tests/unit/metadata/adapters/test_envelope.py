@@ -22,13 +22,13 @@ from kquorum.metadata.forwarding import (
     is_for_the_leader,
 )
 from kquorum.network.limits import ServerLimits
-from tests.support.running_controllers import RunningController, run
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.protocol import headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_response, encode_request, encode_request_header
+from tests.support.running_controllers import RunningController, run
 
 SERVED = controller_listener_apis()
 MAX_ELEMENTS = ServerLimits().max_elements

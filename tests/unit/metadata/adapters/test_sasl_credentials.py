@@ -16,9 +16,9 @@ from kquorum.network.security.scram import ScramError, keys_of, parse_server_fir
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.network.security.scram_server import ScramLookup, ScramServer, ScramUser
 from kquorum.network.security.unknown_user_credentials import AS_KAFKA
-from tests.support.calls import calls_of
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.salt_forms import SaltForm, form_of
+from tests.support.calls import calls_of
 
 SECRET_KEY = "the key that all nodes share"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")

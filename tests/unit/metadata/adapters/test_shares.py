@@ -10,6 +10,7 @@ from kquorum.metadata.adapters import controller_channel
 from kquorum.metadata.adapters.controller_channel import ClientGone, ControllerUnavailable
 from kquorum.metadata.adapters.shares import Shares
 from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import RunningController, eventually, run
 from tests.unit.metadata.adapters.test_controller_channel import (
     HEARTBEAT,
@@ -17,7 +18,6 @@ from tests.unit.metadata.adapters.test_controller_channel import (
     channel_to,
     heartbeat_answer,
 )
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class Table:

@@ -6,13 +6,13 @@ import pytest
 
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.state_machine import BrokerStateMachine
-from tests.unit.metadata.adapters.snapshot_parts import run
-from tests.unit.metadata.adapters.snapshot_rig import Rig, image_at
 from kquorum.wire.log_batch import build_batch
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.uuids import ZERO_UUID
+from tests.unit.metadata.adapters.snapshot_parts import run
+from tests.unit.metadata.adapters.snapshot_rig import Rig, image_at
 
 
 def test_none_is_written_until_a_state_comes_from_elsewhere(caplog: pytest.LogCaptureFixture) -> None:

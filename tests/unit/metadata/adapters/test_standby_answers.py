@@ -32,9 +32,6 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
-from tests.support.api_calls import as_read
-from tests.support.controller_world import World
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -42,6 +39,9 @@ from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_response, encode_request
 from kquorum.wire.protocol.warm_up import warm_version
+from tests.support.api_calls import as_read
+from tests.support.controller_world import World
+from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 PAGE = Path(__file__).parents[4] / "docs" / "standby.md"
 OFFERED = controller_listener_apis()

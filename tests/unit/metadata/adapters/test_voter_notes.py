@@ -7,12 +7,12 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters.listener import ControllerListener
 from kquorum.network.requests import Reply, RequestContext
-from tests.support.running_controllers import FakeController
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.running_controllers import FakeController
 
 
 def noted(error: ErrorCode) -> list[tuple[str, str | None]]:

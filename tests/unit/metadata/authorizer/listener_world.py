@@ -15,9 +15,6 @@ from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.forwarding import encode_address, encode_principal
 from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.network.requests import Reply, RequestContext
-from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
-from tests.support.api_calls import as_read
-from tests.support.controller_world import World
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
@@ -29,6 +26,9 @@ from kquorum.wire.protocol.headers import (
     encode_response_header,
 )
 from kquorum.wire.protocol.warm_up import warm_version
+from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
+from tests.support.api_calls import as_read
+from tests.support.controller_world import World
 
 SASL_PLAINTEXT = 2
 

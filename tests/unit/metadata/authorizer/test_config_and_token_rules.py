@@ -7,9 +7,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, acl
 from tests.unit.metadata.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
-from kquorum.wire.protocol.api_keys import ApiKey
 
 NONE = ErrorCode.none
 TOPIC_FAILED = ErrorCode.topic_authorization_failed

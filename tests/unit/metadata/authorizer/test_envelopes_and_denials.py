@@ -5,10 +5,10 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.authorizer.access import Denial
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.authorizer.denial_log import MOST_IN_A_WINDOW, DenialLog
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, ALICE, BOB, HERE, acl
 from tests.support.controller_world import NODE_ID, topic
 from tests.unit.metadata.authorizer.listener_world import ListenerWorld
-from kquorum.wire.protocol.api_keys import ApiKey
 
 CREATION = {"topics": [topic("new")], "timeout": 1000}
 FAILED = ErrorCode.cluster_authorization_failed

@@ -15,13 +15,13 @@ from kquorum.metadata.adapters.listener import controller_listener_apis
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.metadata.controller.refusals import RAFT_APIS
 from kquorum.metadata.controller_apis import CONTROLLER_APIS, QUESTIONS
+from kquorum.wire.codec import encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.acl_worlds import ADMIN, acl
 from tests.support.controller_world import CLUSTER_ID
 from tests.support.hostile_requests import HostileRequests
 from tests.unit.metadata.authorizer.listener_world import ListenerWorld
-from kquorum.wire.codec import encode
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import supported_versions
 
 ACTION, ALTER, DESCRIBE = Operation.CLUSTER_ACTION, Operation.ALTER, Operation.DESCRIBE
 DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS

@@ -4,8 +4,8 @@ import pytest
 
 from kquorum.metadata.authorizer.acl_index import AclIndex, Decision
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
-from tests.support.acl_worlds import ALICE, DENY, acl
 from kquorum.wire.addresses import normal_address
+from tests.support.acl_worlds import ALICE, DENY, acl
 
 # Java's InetAddress.getHostAddress writes IPv6 in full, and IPv4 within IPv6 as IPv4; Python's sockets do neither.
 SAME = [

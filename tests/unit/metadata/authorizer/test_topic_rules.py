@@ -6,10 +6,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.codes import Operation
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, DENY, PREFIXED, acl
 from tests.support.controller_world import topic
 from tests.unit.metadata.authorizer.listener_world import ListenerWorld
-from kquorum.wire.protocol.api_keys import ApiKey
 
 NONE, FAILED = ErrorCode.none, ErrorCode.topic_authorization_failed
 UNKNOWN = ErrorCode.unknown_topic_or_partition

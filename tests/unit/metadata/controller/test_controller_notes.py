@@ -4,7 +4,6 @@ import hashlib
 
 from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.controller.requests import ControllerRequest
-from tests.support.controller_world import World, topic
 from kquorum.wire.metadata_records.features import (
     NoOpRecord,
 )
@@ -12,6 +11,7 @@ from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
+from tests.support.controller_world import World, topic
 
 
 def test_administrative_changes_carry_chained_audit_notes() -> None:

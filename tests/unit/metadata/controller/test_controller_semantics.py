@@ -18,7 +18,6 @@ from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
 from kquorum.wire.log_batch import build_batch
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
@@ -28,6 +27,7 @@ from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.uuids import METADATA_TOPIC_ID
+from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
 
 
 class ResigningRaft(FakeRaft):

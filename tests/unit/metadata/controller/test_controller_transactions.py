@@ -11,6 +11,14 @@ from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from kquorum.raft.errors import RecordBatchTooLargeError
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.metadata_records.features import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+)
+from kquorum.wire.metadata_records.topics import PartitionRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import (
     CLUSTER_ID,
     SESSION_MS,
@@ -21,14 +29,6 @@ from tests.support.controller_world import (
     kinds,
     topic,
 )
-from kquorum.wire.metadata_records.features import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    NoOpRecord,
-)
-from kquorum.wire.metadata_records.topics import PartitionRecord
-from kquorum.wire.protocol.api_keys import ApiKey
 
 SMALL_BATCH = 2000
 PARTITIONS = 60

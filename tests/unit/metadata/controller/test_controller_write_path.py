@@ -11,7 +11,6 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.records import image_records
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import NODE_ID, World, topic
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -22,6 +21,7 @@ from kquorum.wire.metadata_records.features import (
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
+from tests.support.controller_world import NODE_ID, World, topic
 
 
 def state_of(image: MetadataImage) -> list[str]:

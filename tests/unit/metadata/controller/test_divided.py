@@ -14,9 +14,9 @@ from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.forwarding import is_for_the_leader
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, assigned, topic
 from tests.unit.metadata.controller.test_controller_semantics import FaultyWorld
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 @pytest.fixture(autouse=True)

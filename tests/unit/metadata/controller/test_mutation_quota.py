@@ -15,10 +15,10 @@ from kquorum.metadata.controller.mutation_quotas import (
 )
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
-from tests.support.controller_world import World, topic
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
+from tests.support.controller_world import World, topic
 
 ALICE, ANY_USER = ("user", "alice"), ("user", None)
 APP, ANY_CLIENT = ("client-id", "app"), ("client-id", None)

@@ -8,11 +8,11 @@ import pytest
 from kquorum.metadata.describe.configs import RESOURCES_AT_ONCE, describe_configs, describe_configs_in_slices
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import GROUP, TOPIC
-from tests.support.api_calls import request_of
-from tests.unit.metadata.describe.test_describe_configs import IMAGE, STATIC
 from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import request_of
+from tests.unit.metadata.describe.test_describe_configs import IMAGE, STATIC
 
 LOWEST, HIGHEST = supported_versions(ApiKey.DESCRIBE_CONFIGS)
 

@@ -9,13 +9,13 @@ from kquorum.metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIG
 from kquorum.metadata.controller_apis import QUESTIONS
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from tests.support.api_calls import answer_of, request_of
-from tests.support.images import broker_record, image_of, partition_record, topic_records
 from kquorum.wire.codec import encode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class, supported_versions
 from kquorum.wire.protocol.entities import build
+from tests.support.api_calls import answer_of, request_of
+from tests.support.images import broker_record, image_of, partition_record, topic_records
 
 
 def record(kind: int, resource: str, name: str, value: str) -> ConfigRecord:

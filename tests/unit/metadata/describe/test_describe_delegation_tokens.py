@@ -8,10 +8,10 @@ from kquorum.metadata.describe.delegation_tokens import describe_delegation_toke
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.security import DelegationToken
-from tests.support.api_calls import request_of
-from tests.support.calls import calls_of
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import request_of
+from tests.support.calls import calls_of
 
 TOKENS, OWNERS = 200, 1_900
 

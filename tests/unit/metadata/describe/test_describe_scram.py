@@ -6,8 +6,8 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials
 from kquorum.metadata.image.image import MetadataImage
-from tests.support.api_calls import answer_of, request_of
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import answer_of, request_of
 
 API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
 

@@ -17,13 +17,13 @@ from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.proto import inspect_pb2, quorum_pb2
+from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
+from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.grpc_harness import failure_of, run, serving
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
-from kquorum.wire.proto import inspect_pb2, quorum_pb2
-from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
-from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 
 ANONYMOUS = "User:ANONYMOUS"
 SERVICES: list[tuple[Any, Any]] = [

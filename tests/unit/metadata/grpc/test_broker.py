@@ -11,13 +11,13 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from kquorum.metadata.adapters.controller_channel import ControllerUnavailable
 from kquorum.network.errors import NoCommonVersion
-from tests.support.controller_world import CLUSTER_ID, assigned
-from tests.support.grpc_harness import failure_of, run
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP, MemberRig, member_rig
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.inspect_pb2 import Endpoint
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.controller_world import CLUSTER_ID, assigned
+from tests.support.grpc_harness import failure_of, run
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP, MemberRig, member_rig
 
 
 def change_of(rig: MemberRig, name: str, *isr: int, **changes: int | bool) -> pb.PartitionChange:

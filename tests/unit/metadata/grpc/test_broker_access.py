@@ -18,15 +18,15 @@ from kquorum.network.security.distinguished_names import parse_mapping_rules, pr
 from kquorum.network.security.pem import KeyPair
 from kquorum.network.security.reloading import TlsMaterial
 from kquorum.network.security.tls import TlsFiles
+from kquorum.wire.proto import broker_pb2 as pb
+from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.certificates import authority, issued
 from tests.support.grpc_harness import failure_of, run, serving
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
 from tests.unit.metadata.grpc.watching import Nobody
-from kquorum.wire.proto import broker_pb2 as pb
-from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
-from kquorum.wire.protocol.api_keys import ApiKey
 
 MEMBER, HERE = "User:CN=member", "10.0.0.1"
 principal_of = principal_of_certificate(parse_mapping_rules(""))

@@ -12,8 +12,6 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.grpc import access
 from kquorum.metadata.grpc.access import BadMessage, status_name, words_for
 from kquorum.metadata.grpc.broker import requests
-from tests.support.controller_world import World
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.inspect_pb2 import Endpoint
@@ -21,6 +19,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.controller_world import World
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 
 INCARNATION = UUID(int=77).bytes
 TOPIC_ID = uuid_to_text(UUID(int=1234))

@@ -6,11 +6,6 @@ import grpc
 import pytest
 
 from kquorum.metadata.grpc.broker import watch
-from tests.support.controller_world import assigned
-from tests.support.grpc_harness import eventually, failure_of, run
-from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
-from tests.unit.metadata.grpc.member_world import member_rig
-from tests.unit.metadata.grpc.watching import Picture, follow, up_to, watching
 from kquorum.wire.metadata_records.cluster import FenceBrokerRecord, UnregisterBrokerRecord
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
@@ -21,6 +16,11 @@ from kquorum.wire.metadata_records.features import (
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.controller_world import assigned
+from tests.support.grpc_harness import eventually, failure_of, run
+from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
+from tests.unit.metadata.grpc.member_world import member_rig
+from tests.unit.metadata.grpc.watching import Picture, follow, up_to, watching
 
 
 def filled_source() -> FakeSource:

@@ -9,12 +9,12 @@ from kquorum.metadata.grpc.broker import watch
 from kquorum.metadata.grpc.broker.requests import alter_partition_message
 from kquorum.metadata.grpc.feed import ChangeFeed
 from kquorum.metadata.grpc.source import CommittedLog
-from tests.support.grpc_source import topic_id
-from tests.unit.metadata.grpc.test_broker_watch import change, filled_source
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class, supported_versions
 from kquorum.wire.protocol.entities import build
+from tests.support.grpc_source import topic_id
+from tests.unit.metadata.grpc.test_broker_watch import change, filled_source
 
 
 @pytest.mark.parametrize(("per_step", "steps"), [(2_000, 1), (3, 3)])

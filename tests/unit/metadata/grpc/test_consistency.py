@@ -2,9 +2,9 @@
 
 import grpc
 
+from kquorum.wire.proto import inspect_pb2 as pb
 from tests.support.grpc_harness import failure_of, run, serving, take_all
 from tests.support.grpc_source import FakeSource, topic
-from kquorum.wire.proto import inspect_pb2 as pb
 
 
 def source_with_a_proposal() -> FakeSource:

@@ -3,10 +3,10 @@
 import grpc
 import pytest
 
-from tests.support.grpc_harness import Rig, failure_of, run, serving, take, take_all
-from tests.support.grpc_source import FakeSource, topic
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.proto import inspect_pb2 as pb
+from tests.support.grpc_harness import Rig, failure_of, run, serving, take, take_all
+from tests.support.grpc_source import FakeSource, topic
 
 SNAPSHOT = "00000000000000000002-0000000003.checkpoint"
 

@@ -3,6 +3,9 @@
 import pytest
 
 from kquorum.metadata.grpc.inspect import messages
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.uuids import uuid_to_text
 from tests.support.grpc_harness import run, serving, take_all
 from tests.support.grpc_source import (
     EPOCH,
@@ -13,9 +16,6 @@ from tests.support.grpc_source import (
     topic,
     topic_id,
 )
-from kquorum.wire.metadata_records.features import FeatureLevelRecord
-from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.uuids import uuid_to_text
 
 
 def filled_source() -> FakeSource:

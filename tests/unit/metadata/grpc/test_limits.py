@@ -12,10 +12,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from kquorum.network.limits import NO_LIMIT, GrpcLimits
 from kquorum.network.security.reloading import TlsMaterial
 from kquorum.network.security.tls import read_tls_files
+from kquorum.wire.proto import inspect_pb2
 from tests.support.certificates import authority, issued, write
 from tests.support.grpc_harness import failure_of, run, serving, take_all
 from tests.support.grpc_source import FakeSource
-from kquorum.wire.proto import inspect_pb2
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 EMPTY_SETTINGS = b"\0\0\0\4\0\0\0\0\0"

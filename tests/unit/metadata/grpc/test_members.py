@@ -26,12 +26,12 @@ from kquorum.metadata.image.cluster import BrokerRegistration, Endpoint
 from kquorum.metadata.image.image import Provenance
 from kquorum.metadata.members import BrokerProgress
 from kquorum.node.config.addresses import HostPort
-from tests.support.grpc_harness import failure_of, run
-from tests.support.grpc_source import FakeSource
-from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.grpc_harness import failure_of, run
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 
 HOST = "127.0.0.1"
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from kquorum.metadata.grpc.broker.requests import Membership, registration_value
 from kquorum.metadata.grpc.broker.watch import watch
 from kquorum.metadata.grpc.feed import ChangeFeed
 from kquorum.metadata.grpc.source import CommittedLog
-from tests.unit.metadata.grpc.test_broker_watch import filled_source
 from kquorum.wire.proto import broker_pb2 as pb
+from tests.unit.metadata.grpc.test_broker_watch import filled_source
 
 MEMBERSHIP = Membership(cluster_id="c", heartbeat_interval_ms=1, session_timeout_ms=2)
 

@@ -13,10 +13,10 @@ from kquorum.metadata.grpc.server import start_inspect_server
 from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader
 from kquorum.node.config.addresses import HostPort
 from kquorum.raft.elections_history import LeaderChangeAt, RoleEvent
-from tests.support.grpc_harness import failure_of, run
-from tests.support.grpc_source import FakeSource
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
+from tests.support.grpc_harness import failure_of, run
+from tests.support.grpc_source import FakeSource
 
 HOST = "127.0.0.1"
 EVENTS = tuple(

@@ -8,6 +8,13 @@ import grpc
 import pytest
 
 from kquorum.metadata.grpc.inspect import messages
+from kquorum.wire.control_records import LeaderChangeMessage
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.metadata_records.security import UserScramCredentialRecord
+from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.record_frame import DecodedRecord, decode_record_lenient
+from kquorum.wire.uuids import uuid_to_text
 from tests.support.grpc_harness import failure_of, run, serving, take, take_all
 from tests.support.grpc_source import (
     EPOCH,
@@ -18,13 +25,6 @@ from tests.support.grpc_source import (
     topic,
     topic_id,
 )
-from kquorum.wire.control_records import LeaderChangeMessage
-from kquorum.wire.metadata_records.configs import ConfigRecord
-from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.metadata_records.security import UserScramCredentialRecord
-from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.record_frame import DecodedRecord, decode_record_lenient
-from kquorum.wire.uuids import uuid_to_text
 
 UNKNOWN_TYPE = bytes((1, 99, 0)) + b"later kafka"
 

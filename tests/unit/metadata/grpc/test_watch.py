@@ -10,8 +10,6 @@ import pytest
 
 from kquorum.metadata.changes import Change, ChangeKind
 from kquorum.metadata.grpc.feed import Watcher
-from tests.support.grpc_harness import Rig, eventually, failure_of, run, serving, take
-from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
 from kquorum.wire.control_records import (
     KRaftVersionFeature,
     LeaderChangeMessage,
@@ -36,6 +34,8 @@ from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTo
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.schema import MetadataRecord
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.grpc_harness import Rig, eventually, failure_of, run, serving, take
+from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
 
 
 def leader_change(number: int, leader: int, isr: tuple[int, ...]) -> PartitionChangeRecord:

@@ -10,12 +10,12 @@ import grpc
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.service import BrokerCalls
-from tests.support.grpc_harness import serving
-from tests.support.grpc_source import FakeSource
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 from kquorum.wire.proto.inspect_pb2 import Broker, Partition
+from tests.support.grpc_harness import serving
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 
 
 class Nobody:

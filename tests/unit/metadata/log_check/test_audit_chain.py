@@ -7,13 +7,13 @@ import pytest
 from kquorum.metadata.controller.log_writer import audit_record
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.log_check.audit_chain import AuditChain, AuditFault
-from tests.support.controller_world import World
-from tests.unit.metadata.controller.test_controller_transactions import send_large, small_world
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, note_hash
 from kquorum.wire.log_batch import LogBatch, build_batch
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import decode_record, encode_record
+from tests.support.controller_world import World
+from tests.unit.metadata.controller.test_controller_transactions import send_large, small_world
 
 REQUEST = ControllerRequest(api_key=ApiKey.DELETE_TOPICS, api_version=6, body=None)
 

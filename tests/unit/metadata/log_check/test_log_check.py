@@ -7,9 +7,9 @@ import pytest
 from kquorum.metadata.log_check.findings import Check, Finding, Findings, Severity
 from kquorum.metadata.log_check.indexes import IndexFault, OffsetIndexWalk, TimeIndexWalk
 from kquorum.metadata.log_check.small_files import epoch_faults, partition_metadata_fault
-from tests.support.sample_logs import LogBuilder
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.features import NoOpRecord
+from tests.support.sample_logs import LogBuilder
 
 
 def log(count: int, base: int = 50) -> list[ScannedBatch]:

@@ -8,7 +8,6 @@ from kquorum.metadata.log_check.snapshot_comparison import SnapshotLoading
 from kquorum.snapshots.checking import SnapshotFault
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
-from tests.unit.metadata.test_loader import level
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -16,6 +15,7 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.unit.metadata.test_loader import level
 
 MARKERS = (BeginTransactionRecord(name="x"), EndTransactionRecord(), AbortTransactionRecord(reason="x"))
 

@@ -41,9 +41,9 @@ from kquorum.node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
 from kquorum.node.config.security_keys import SECURITY_KEYS
 from kquorum.node.config.toml_file import CONTROLLERS_ONLY
 from kquorum.raft.config import QuorumConfig
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support import config_files
 from tests.support.api_calls import request_of
-from kquorum.wire.protocol.api_keys import ApiKey
 
 PRODUCT = Path(__file__).parents[4]
 NOTHING_MORE = {"include_synonyms": False, "include_documentation": False}

@@ -13,12 +13,12 @@ from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.security import check_security, controller_client, listener_security
 from kquorum.node.servers import advertised
-from tests.support import config_files
-from tests.support.certificates import HOSTS, authority, cluster_certificates, issued, write
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support import config_files
+from tests.support.certificates import HOSTS, authority, cluster_certificates, issued, write
 
 SECRET = "never-to-be-shown"
 MAP = 'listener.security.protocol.map = "CONTROLLER:SSL,PLAINTEXT:SASL_SSL"'

@@ -7,7 +7,13 @@ from typing import Any
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.commit_watch import Freshness
-from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, Latency, NodeFigures, QuorumFigures
+from kquorum.node.observability.figures import (
+    BrokerFigures,
+    ControllerFigures,
+    Latency,
+    NodeFigures,
+    QuorumFigures,
+)
 
 NOW_MS = 1_700_000_000_000
 FRESH = Freshness(

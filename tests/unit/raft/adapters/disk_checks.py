@@ -9,10 +9,10 @@ from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.adapters.snapshot_files import FIRST_VOTERS, list_snapshots, problem_of, snapshot_path
 from kquorum.raft.ports import LogSummary
 from kquorum.storage.errors import DamagedRange
+from kquorum.wire.log_batch import LogBatch
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
 from tests.unit.raft.adapters.log_folders import read_all
 from tests.unit.raft.adapters.log_history import FOLDER, LIMITS, Expected, History, check_survivor
-from kquorum.wire.log_batch import LogBatch
 
 
 class PowerGone(BaseException):

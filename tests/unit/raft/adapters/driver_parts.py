@@ -15,10 +15,10 @@ from kquorum.raft.node import RaftNode
 from kquorum.raft.ports import LogSummary, QuorumAt
 from kquorum.raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
 from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.wire.log_batch import LogBatch, build_batch
 from tests.support.memory_log import MemoryLog
 from tests.support.quorum_state_memory import QuorumStateMemory
 from tests.support.state_machines import RecordingStateMachine
-from kquorum.wire.log_batch import LogBatch, build_batch
 
 TEST_TIMEOUT_S = 120
 

@@ -15,9 +15,9 @@ from kquorum.snapshots.naming import SnapshotId
 from kquorum.storage.errors import StorageFull
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import read_all, snapshot_content
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 
 FOLDER = Path("/disk/__cluster_metadata-0")
 LIMITS = SegmentLimits(segment_bytes=6000)

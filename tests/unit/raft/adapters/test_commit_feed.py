@@ -2,9 +2,9 @@
 
 from kquorum.raft.adapters.delivery import CHUNK_RECORDS, CommitFeed
 from kquorum.raft.ready import LeaderAndEpoch
+from kquorum.wire.log_batch import OffsetAndEpoch, build_batch
 from tests.support.memory_log import MemoryLog
 from tests.support.state_machines import RecordingStateMachine
-from kquorum.wire.log_batch import OffsetAndEpoch, build_batch
 
 SLICES = 3
 

@@ -7,6 +7,7 @@ import pytest
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.storage.errors import DamagedRange, LogCorrupted
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import LogBatch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import (
     FIRST,
@@ -19,7 +20,6 @@ from tests.unit.raft.adapters.log_folders import (
     write_snapshot,
 )
 from tests.unit.raft.adapters.log_history import FOLDER
-from kquorum.wire.log_batch import LogBatch
 
 SIZE = len(batch(0).data)
 

@@ -9,6 +9,7 @@ import pytest
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.raft.adapters.snapshot_files import snapshot_path
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.disk_checks import cut_within_start
 from tests.unit.raft.adapters.log_folders import (
@@ -23,7 +24,6 @@ from tests.unit.raft.adapters.log_folders import (
 )
 from tests.unit.raft.adapters.log_history import FOLDER
 from tests.unit.raft.adapters.test_damage import flip
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 THREE = SegmentLimits(segment_bytes=3 * SIZE)

@@ -11,10 +11,10 @@ from kquorum.raft.adapters.delivery import CommitFeed
 from kquorum.raft.inputs import ResignRequested
 from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState, Ready
+from kquorum.wire.log_batch import LogBatch
 from tests.support.memory_log import MemoryLog
 from tests.support.state_machines import RecordingStateMachine
 from tests.unit.raft.context import LOCAL, RaftContext, batch
-from kquorum.wire.log_batch import LogBatch
 
 
 class HearingContext(RaftContext):

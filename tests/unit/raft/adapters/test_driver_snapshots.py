@@ -12,7 +12,13 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.adapters.driver import RaftDriver
 from kquorum.raft.adapters.driver_snapshots import Snapshots
 from kquorum.raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
-from kquorum.raft.inputs import LogStartAdvanced, ResponseReceived, SnapshotReceived, SnapshotRefused, SnapshotWritten
+from kquorum.raft.inputs import (
+    LogStartAdvanced,
+    ResponseReceived,
+    SnapshotReceived,
+    SnapshotRefused,
+    SnapshotWritten,
+)
 from kquorum.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -23,6 +29,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
 from kquorum.storage.errors import StorageFull
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.adapters.driver_parts import (
     Gate,
     RecordingNetwork,
@@ -33,7 +40,6 @@ from tests.unit.raft.adapters.driver_parts import (
     run,
     until,
 )
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 ID = OffsetAndEpoch(5, 1)
 NEWER = OffsetAndEpoch(9, 1)

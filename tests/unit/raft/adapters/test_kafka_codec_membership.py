@@ -22,7 +22,6 @@ from kquorum.raft.messages import (
     VoteResponse,
 )
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
-from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.messages import api_versions as messages
@@ -30,6 +29,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import EncodedBody
+from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))
 LISTENERS = (Endpoint("CONTROLLER", "c1", 9093),)

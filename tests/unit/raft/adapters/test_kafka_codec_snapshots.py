@@ -10,12 +10,12 @@ from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.kafka_codec.partition import Refusal
 from kquorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from kquorum.raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
-from tests.unit.raft.adapters.test_kafka_codec import over_the_wire
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
+from tests.unit.raft.adapters.test_kafka_codec import over_the_wire
 
 ID = OffsetAndEpoch(300, 7)
 REQUEST = FetchSnapshotRequest(

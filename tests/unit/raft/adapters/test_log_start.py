@@ -8,6 +8,7 @@ from kquorum.raft.adapters.file_log import FileLog
 from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
@@ -16,7 +17,6 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 THREE_EACH = 3 * len(batch(0).data)
 

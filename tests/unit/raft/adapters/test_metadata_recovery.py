@@ -3,10 +3,10 @@
 import pytest
 
 from kquorum.raft.adapters.opening import MetadataBatches
-from tests.unit.raft.adapters.log_folders import batches
-from tests.unit.raft.adapters.test_epoch_checkpoint_mismatch import led
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from tests.unit.raft.adapters.log_folders import batches
+from tests.unit.raft.adapters.test_epoch_checkpoint_mismatch import led
 
 
 def are_certain(log: list[LogBatch]) -> bool:

@@ -9,6 +9,7 @@ from kquorum.raft.adapters.snapshot_files import SnapshotGone, SnapshotStore, li
 from kquorum.raft.log_index import LogIndex
 from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.retired_files import RetiredFiles
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
@@ -17,7 +18,6 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 
 def place_of(log: FileLog) -> tuple[int, int, int]:

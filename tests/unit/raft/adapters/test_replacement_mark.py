@@ -15,6 +15,7 @@ from kquorum.raft.adapters.replacement_mark import (
 from kquorum.raft.adapters.snapshot_files import snapshot_path
 from kquorum.storage.errors import LogCorrupted, StorageFull
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import (
     batch,
@@ -25,7 +26,6 @@ from tests.unit.raft.adapters.log_folders import (
     write_snapshot,
 )
 from tests.unit.raft.adapters.log_history import FOLDER
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

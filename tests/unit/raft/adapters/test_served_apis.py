@@ -27,11 +27,11 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
-from tests.unit.raft.adapters.driver_parts import run
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_response, encode_request
+from tests.unit.raft.adapters.driver_parts import run
 
 HOST = "127.0.0.1"
 VOTER = ReplicaKey(4, UUID(int=4))

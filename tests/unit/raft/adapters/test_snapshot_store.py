@@ -16,8 +16,8 @@ from kquorum.raft.adapters.snapshot_files import (
 from kquorum.raft.ready import SnapshotChunk
 from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import POSIX
-from tests.unit.raft.adapters.log_folders import snapshot_content, write_snapshot
 from kquorum.wire.log_batch import OffsetAndEpoch
+from tests.unit.raft.adapters.log_folders import snapshot_content, write_snapshot
 
 ID = OffsetAndEpoch(30, 1)
 

@@ -15,10 +15,10 @@ from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseRec
 from kquorum.raft.messages import FetchRequest, FetchResponse, Request, Response, VoteRequest, VoteResponse
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from tests.unit.raft.adapters.driver_parts import run, until
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
+from tests.unit.raft.adapters.driver_parts import run, until
 
 HOST = "127.0.0.1"
 PEER = 2

@@ -20,6 +20,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.unit.raft.adapters.driver_parts import run, turns, until
 from tests.unit.raft.adapters.test_transport import (
     FETCH,
@@ -31,7 +32,6 @@ from tests.unit.raft.adapters.test_transport import (
     failed,
     listening,
 )
-from kquorum.wire.protocol.api_keys import ApiKey
 
 ANSWER = VoteResponse(leader_epoch=3)
 NOBODY = 1  # a port at which nobody listens, and which needs a privilege to listen at

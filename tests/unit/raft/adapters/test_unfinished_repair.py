@@ -12,6 +12,7 @@ from kquorum.storage import recovery_point
 from kquorum.storage.corruption_marker import FILE_NAME, read_corruption_marker
 from kquorum.storage.recovery_point import RecoveryPoint, read_recovery_point
 from kquorum.storage.segment import SegmentLimits
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft.adapters.log_folders import (
     FIRST,
@@ -25,7 +26,6 @@ from tests.unit.raft.adapters.log_folders import (
     write_snapshot,
 )
 from tests.unit.storage.disk_stops import Stopped, stopping_before
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

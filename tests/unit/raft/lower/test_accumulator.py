@@ -4,9 +4,9 @@ import pytest
 
 from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
 from kquorum.raft.errors import NotLeaderError, RecordBatchTooLargeError
-from tests.unit.raft.context import RaftContext
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.log_batch import LogBatch
+from tests.unit.raft.context import RaftContext
 
 EPOCH = 3
 # Room for four records of ten bytes.

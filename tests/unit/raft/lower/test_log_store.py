@@ -3,9 +3,9 @@
 import pytest
 
 from kquorum.raft.log_index import LogIndex
+from kquorum.wire.log_batch import parse_batches
 from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import batch
-from kquorum.wire.log_batch import parse_batches
 
 
 def test_what_was_not_flushed_is_lost_by_a_crash() -> None:

@@ -13,9 +13,9 @@ from kquorum.raft.log_index import LogIndex, diverging_point, snapshot_needed
 from kquorum.raft.messages import FetchRequest, FetchResponse, LogSlice
 from kquorum.raft.ports import LogSummary
 from kquorum.raft.ready import QuorumState
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 from tests.unit.raft.context import batch
 from tests.unit.raft.membership.dynamic import DynamicContext
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 VALID = "valid"
 Answer = str | tuple[str, int, int]

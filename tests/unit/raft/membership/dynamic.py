@@ -30,9 +30,9 @@ from kquorum.raft.voters import (
     quorum_records,
     voters_record,
 )
-from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
 from kquorum.wire.control_records import KRaftVersionRecord
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
+from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
 
 LISTENER = "CONTROLLER"
 BOTH = VersionRange(0, 1)

@@ -16,6 +16,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.recovery import FARTHEST_OFFSET
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import (
     BOTH,
@@ -25,7 +26,6 @@ from tests.unit.raft.membership.dynamic import (
     set_of,
     voter_of,
 )
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 NEW = voter_of(4)
 

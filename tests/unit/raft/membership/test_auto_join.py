@@ -15,9 +15,9 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.voters import Voter, VoterSet, voters_record
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 CHANGES = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)
 

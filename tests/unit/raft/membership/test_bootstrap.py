@@ -9,6 +9,8 @@ from kquorum.raft.batches import quorum_batch
 from kquorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from kquorum.raft.ready import QuorumState, VotersChanged
 from kquorum.raft.voters import Endpoint, KRaftVersionAt, VotersAt, VoterSet, quorum_records, voters_record
+from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import (
     LISTENER,
@@ -18,8 +20,6 @@ from tests.unit.raft.membership.dynamic import (
     set_of,
     voter_of,
 )
-from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 THREE = set_of(1, 2, 3)
 

@@ -6,7 +6,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import ResignRequested
-from kquorum.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, RemoveRaftVoterRequest, VoteRequest
+from kquorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    RemoveRaftVoterRequest,
+    VoteRequest,
+)
 from kquorum.raft.voters import ReplicaKey, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, voter_of

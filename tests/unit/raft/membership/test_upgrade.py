@@ -7,9 +7,9 @@ from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
 from kquorum.raft.ready import VotersChanged
 from kquorum.raft.voters import KRaftVersionAt, VersionRange, VotersAt, quorum_records
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import BOTH, DynamicContext, endpoints_of, set_of
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 THREE = set_of(1, 2, 3)
 

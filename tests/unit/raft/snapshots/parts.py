@@ -9,9 +9,9 @@ from kquorum.raft.inputs import SnapshotPieceWritten, SnapshotReceived
 from kquorum.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState, Ready
 from kquorum.raft.voters import QuorumRecord
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 from tests.unit.raft.context import CLUSTER_ID, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext
-from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 
 LEADER, EPOCH = 2, 2
 ID = OffsetAndEpoch(100, 1)

@@ -9,10 +9,10 @@ from kquorum.raft.inputs import SnapshotRefused
 from kquorum.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, VoteRequest, VoteResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState, SnapshotChunk
 from kquorum.raft.voters import KRaftVersionAt, VotersAt
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import batch
 from tests.unit.raft.membership.dynamic import set_of
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 HALF = len(CONTENT) // 2
 

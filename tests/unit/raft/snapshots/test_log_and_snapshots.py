@@ -6,9 +6,9 @@ import pytest
 from kquorum.raft.inputs import LogStartAdvanced, SnapshotWritten
 from kquorum.raft.log_index import LogIndex
 from kquorum.raft.ready import QuorumState
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import batch
 from tests.unit.raft.snapshots.parts import SnapshotContext, leader_with
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 FIRST, SECOND = OffsetAndEpoch(2, 1), OffsetAndEpoch(4, 1)
 

@@ -6,9 +6,9 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.inputs import LogStartAdvanced, SnapshotWritten
 from kquorum.raft.messages import SnapshotSlice
 from kquorum.raft.ready import QuorumState
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import batch, key_of
 from tests.unit.raft.snapshots.parts import SnapshotContext, leader_with
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 HERE = OffsetAndEpoch(1, 1)
 

@@ -8,9 +8,9 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.inputs import SnapshotPieceWritten, WritesPaused
 from kquorum.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
 from kquorum.raft.ready import OutboundRequest
+from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import batch, key_of
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext, leader_with
-from kquorum.wire.log_batch import OffsetAndEpoch
 
 STEP = len(CONTENT) // 5
 LAST_BYTE = CONTENT[2 * STEP - 1 : 2 * STEP]

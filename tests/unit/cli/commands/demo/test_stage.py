@@ -12,8 +12,8 @@ from kquorum.cli.failures import ExitStatus
 from kquorum.cli.processes import NodeGroup
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import ClusterConfig
-from tests.support.fake_nodes import fake_node, quorum_response
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.fake_nodes import fake_node, quorum_response
 
 NOT_LEADER = 6
 

@@ -8,8 +8,8 @@ import pytest
 from kquorum.cli.commands.features.features_client import node_names
 from kquorum.cli.main import run
 from kquorum.node.config.addresses import HostPort
-from tests.support.fake_nodes import FakeNode, fake_node
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.fake_nodes import FakeNode, fake_node
 
 INVALID_UPDATE_VERSION, NOT_CONTROLLER = 95, 41
 LEVELS = {"metadata.version": 25, "group.version": 1}

@@ -18,9 +18,9 @@ from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import KRaftVersionAt, VotersAt
 from kquorum.snapshots.bootstrap import read_bootstrap_checkpoint
 from kquorum.storage.meta_properties import read_meta_properties
-from tests.support.config_files import SMALL, write
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.config_files import SMALL, write
 
 DYNAMIC = SMALL.replace(
     "[defaults]\n", '[defaults]\ncontroller.quorum.bootstrap.servers = "127.0.0.1:9191"\n'

@@ -10,8 +10,8 @@ from kquorum.cli.main import run
 from kquorum.node.config.load import load_config
 from kquorum.snapshots.bootstrap import metadata_version_of, read_bootstrap_checkpoint
 from kquorum.storage.meta_properties import read_meta_properties
-from tests.support.config_files import SMALL, changed, write
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from tests.support.config_files import SMALL, changed, write
 
 ELR = "eligible.leader.replicas.version"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"

@@ -12,9 +12,9 @@ from kquorum.cli.main import run
 from kquorum.network.security.scram import keys_of
 from kquorum.network.security.unknown_user_credentials import AS_KAFKA
 from kquorum.snapshots.bootstrap import read_bootstrap_checkpoint
-from tests.support.config_files import write as write_config
 from kquorum.wire.metadata_records.security import UserScramCredentialRecord
 from kquorum.wire.salt_forms import form_of
+from tests.support.config_files import write as write_config
 
 PASSWORD = "never-to-be-shown"
 SALT = base64.b64encode(b"a salt of some length").decode()

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from kquorum.cli.main import run
-from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_folder
-from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
 from kquorum.wire.metadata_records.features import BeginTransactionRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
+from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_folder
+from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
 
 Change = dict[str, object]
 

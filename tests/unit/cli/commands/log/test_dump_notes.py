@@ -9,11 +9,11 @@ import pytest
 from kquorum.cli.main import run
 from kquorum.metadata.controller.log_writer import audit_record
 from kquorum.metadata.controller.requests import ControllerRequest
-from tests.support.sample_logs import LogBuilder, partition
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
+from tests.support.sample_logs import LogBuilder, partition
 
 
 def note(covered: int) -> MetadataRecord:

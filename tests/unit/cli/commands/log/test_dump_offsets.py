@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from kquorum.cli.main import run
-from tests.support.metadata_folders import write_indexes
-from tests.support.sample_logs import LogBuilder, partition
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
 from kquorum.wire.record_batch import CompressionCodec
+from tests.support.metadata_folders import write_indexes
+from tests.support.sample_logs import LogBuilder, partition
 
 NAME = f"{0:020d}"
 TOPICS = 40

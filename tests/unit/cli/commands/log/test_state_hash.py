@@ -10,10 +10,10 @@ from kquorum.cli.main import run
 from kquorum.metadata.state_hash.comparison import StateAt, StateComparison, annotation_of, reports_message
 from kquorum.metadata.state_hash.image_hash import state_hash_text
 from kquorum.raft.voters import ReplicaKey
-from tests.support.fake_nodes import fake_node
-from tests.support.metadata_folders import END_OFFSET, SECOND, write_folder
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.fake_nodes import fake_node
+from tests.support.metadata_folders import END_OFFSET, SECOND, write_folder
 
 LEADER, OTHER, BROKER = (ReplicaKey(number, UUID(int=number + 7)) for number in (1, 2, 101))
 HASH = 0xABCDEF << 104

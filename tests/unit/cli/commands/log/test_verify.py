@@ -9,6 +9,7 @@ import pytest
 
 from kquorum.cli.commands.log import files as log_end
 from kquorum.cli.main import run
+from kquorum.wire.metadata_records.features import BeginTransactionRecord
 from tests.support.log_fault_table import FAULTS
 from tests.support.log_faults import (
     DAMAGED,
@@ -23,7 +24,6 @@ from tests.support.log_faults import (
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_indexes
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
 from tests.support.verified_logs import findings_of, verified
-from kquorum.wire.metadata_records.features import BeginTransactionRecord
 
 
 def test_a_sound_folder_is_called_sound(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

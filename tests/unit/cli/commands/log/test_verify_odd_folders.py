@@ -15,17 +15,17 @@ from kquorum.metadata.controller.log_writer import audit_record
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.raft.adapters.replacement_mark import mark_replacement
+from kquorum.wire.audit_note import note_hash
+from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.log_faults import DAMAGED, SOUND, VIOLATED
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path
 from tests.support.sample_logs import LogBuilder
 from tests.support.verified_logs import findings_of, verified
 from tests.unit.raft.adapters.log_folders import FIRST as FIRST_SEGMENT
 from tests.unit.raft.adapters.log_folders import batches, write_log, write_snapshot
-from kquorum.wire.audit_note import note_hash
-from kquorum.wire.log_batch import OffsetAndEpoch
-from kquorum.wire.log_scan import ScannedBatch, scan_batches
-from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from kquorum.cli.clients.cluster_client import TELL_AFTER_S
 from kquorum.cli.commands.quorum.status import ControllerAnswer, Leaderless
 from kquorum.cli.main import run
-from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
 
 NOT_LEADER = 6
 DEAD_PORT = 1

@@ -16,9 +16,9 @@ from kquorum.cli.commands.quorum.voters import remove_voter, wait_for
 from kquorum.cli.failures import CliError
 from kquorum.cli.main import run
 from kquorum.node.config.addresses import HostPort
-from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.uuids import uuid_from_text
+from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 NOT_LEADER, TIMED_OUT, DUPLICATE_VOTER, INVALID_UPDATE = 6, 7, 126, 95

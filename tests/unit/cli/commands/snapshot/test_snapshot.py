@@ -11,14 +11,14 @@ from kquorum.metadata.snapshot import load_snapshot
 from kquorum.snapshots.naming import snapshot_id_of
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.storage.folder_lock import FolderLock
-from tests.support.metadata_folders import FIRST, SECOND, SNAPSHOT_OFFSET, snapshot_path, write_folder
-from tests.support.sample_logs import LogBuilder, write_sample
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from tests.support.metadata_folders import FIRST, SECOND, SNAPSHOT_OFFSET, snapshot_path, write_folder
+from tests.support.sample_logs import LogBuilder, write_sample
 
 USAGE, DAMAGED, REFUSED, IO_ERROR = 2, 3, 4, 74
 

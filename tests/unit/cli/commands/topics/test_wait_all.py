@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kquorum.cli.main import run
-from tests.support.fake_nodes import FakeNode, fake_node
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.fake_nodes import FakeNode, fake_node
 
 
 def created(request: Any) -> dict[str, object]:

@@ -14,11 +14,11 @@ from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.metadata.grpc.server import InspectServer, start_inspect_server
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.errors import ConfigError
-from tests.support.grpc_harness import run
-from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.proto import inspect_pb2 as pb
+from tests.support.grpc_harness import run
+from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
 
 
 def filled_source() -> FakeSource:

@@ -11,8 +11,8 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.partition_state import NO_LEADER
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import World, assigned, topic
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import World, assigned, topic
 
 # The last level that does not tell who is in controlled shutdown, the first that does, and the newest but one.
 LEVELS = (4, 6, 7, 25)

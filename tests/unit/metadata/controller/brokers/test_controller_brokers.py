@@ -7,13 +7,13 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.image.partition_state import NO_LEADER
-from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, at_level, kinds
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, at_level, kinds
 
 
 class TestRegistration:

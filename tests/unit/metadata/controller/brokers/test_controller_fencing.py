@@ -6,7 +6,6 @@ import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.partition_state import NO_LEADER
-from tests.support.controller_world import SESSION_MS, World, assigned, at_level, kinds
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -18,6 +17,7 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
+from tests.support.controller_world import SESSION_MS, World, assigned, at_level, kinds
 
 
 def test_silent_brokers_are_fenced_one_at_a_time() -> None:

@@ -5,10 +5,10 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.errors import ReplayError
-from tests.support.controller_world import World, kinds
 from kquorum.wire.metadata_records.features import ProducerIdsRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
+from tests.support.controller_world import World, kinds
 
 
 def allocate(world: World, broker_id: int, epoch_offset: int = 0) -> Values:

@@ -9,6 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.image.metadata_version import record_version
 from kquorum.metadata.image.partition_state import NO_LEADER
+from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import (
     CLUSTER_ID,
     LEVELS,
@@ -18,8 +20,6 @@ from tests.support.controller_world import (
     at_level,
     kinds,
 )
-from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from kquorum.wire.protocol.api_keys import ApiKey
 
 DISKS = (UUID(int=700), UUID(int=701))
 FULL_RANGE = [{"name": "metadata.version", "min_supported_version": 1, "max_supported_version": 30}]

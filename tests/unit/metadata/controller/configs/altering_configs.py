@@ -6,9 +6,9 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.configs.alter_configs import APPEND, DELETE, SET, SUBTRACT
 from kquorum.metadata.image.configs import ConfigResource
-from tests.support.controller_world import World, topic
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import World, topic
 
 __all__ = ("APPEND", "DELETE", "SET", "SUBTRACT")
 

@@ -6,6 +6,8 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World
 from tests.unit.metadata.controller.configs.altering_configs import (
     APPEND,
@@ -22,8 +24,6 @@ from tests.unit.metadata.controller.configs.altering_configs import (
     world_of_topics,
     written,
 )
-from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 @pytest.fixture

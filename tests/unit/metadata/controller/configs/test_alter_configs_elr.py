@@ -7,6 +7,7 @@ from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.configs import BROKER, TOPIC
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.metadata_records.topics import ClearElrRecord
 from tests.support.controller_world import LEVELS, World, topic
 from tests.unit.metadata.controller.configs.altering_configs import (
     DELETE,
@@ -18,7 +19,6 @@ from tests.unit.metadata.controller.configs.altering_configs import (
     changes,
     world_of_topics,
 )
-from kquorum.wire.metadata_records.topics import ClearElrRecord
 
 
 @pytest.fixture

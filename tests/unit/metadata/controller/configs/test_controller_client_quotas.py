@@ -10,8 +10,6 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.client_quotas import describe_client_quotas
 from kquorum.metadata.describe.describe_request import DescribeRequest
-from tests.support.api_calls import answer_of, request_of
-from tests.support.controller_world import World, kinds
 from kquorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
     EntityData,
@@ -19,6 +17,8 @@ from kquorum.wire.messages.describe_client_quotas import (
     ValueData,
 )
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import answer_of, request_of
+from tests.support.controller_world import World, kinds
 
 Entity = Mapping[str, str | None]
 RATE = "producer_byte_rate"

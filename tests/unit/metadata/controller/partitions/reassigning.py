@@ -6,8 +6,8 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import Values
-from tests.support.controller_world import World
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import World
 
 Target = tuple[int, ...] | None
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.support.controller_world import SESSION_MS, World, assigned
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
+from tests.support.controller_world import SESSION_MS, World, assigned
 
 
 def ready() -> World:

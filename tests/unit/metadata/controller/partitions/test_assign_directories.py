@@ -10,9 +10,9 @@ from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from kquorum.metadata.image.partition_state import NO_LEADER
-from tests.support.controller_world import World, assigned, at_level
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import World, assigned, at_level
 
 FIRST, SECOND, OTHER, OFFLINE = UUID(int=501), UUID(int=502), UUID(int=601), UUID(int=777)
 UNKNOWN_TOPIC = UUID(int=0xABCDEF)

@@ -10,8 +10,8 @@ from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions import batched_update, change_batch
 from kquorum.metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
 from kquorum.metadata.image.partition_state import NO_LEADER
-from tests.support.controller_world import SESSION_MS, World, assigned
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from tests.support.controller_world import SESSION_MS, World, assigned
 
 SLICE = 4
 QUIET = ControllerConfig(metadata_max_idle_interval_ms=0)

@@ -9,8 +9,6 @@ from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.metadata.image.partition_state import NO_LEADER
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import SESSION_MS, World, assigned
-from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
@@ -18,6 +16,8 @@ from kquorum.wire.metadata_records.cluster import (
 )
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import SESSION_MS, World, assigned
+from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
 
 AT_ONCE = 4
 PARTITIONS = 11

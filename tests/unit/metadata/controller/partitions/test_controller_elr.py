@@ -8,12 +8,12 @@ from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING, PartitionState
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import LEVELS, World, assigned
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.controller_world import LEVELS, World, assigned
 
 FEATURES = [
     *LEVELS,

@@ -16,13 +16,13 @@ from kquorum.metadata.image.configs import BROKER, TOPIC, ConfigResource
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, kinds
 from kquorum.wire.metadata_records.cluster import RegisterBrokerRecord
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import ClearElrRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, kinds
 
 FEATURES = [
     *LEVELS,

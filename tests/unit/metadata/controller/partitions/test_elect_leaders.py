@@ -19,9 +19,9 @@ from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
 from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage
-from tests.support.controller_world import World, assigned, topic
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import World, assigned, topic
 
 PREFERRED, UNCLEAN = 0, 1
 UNCLEAN_ALLOWED = [{"name": "unclean.leader.election.enable", "value": "true"}]

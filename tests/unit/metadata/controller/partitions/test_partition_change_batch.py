@@ -10,16 +10,21 @@ import pytest
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.broker_movement import Movement, affected_partitions
-from kquorum.metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, movement_records, run_of
+from kquorum.metadata.controller.partitions.change_batch import (
+    Limits,
+    PartitionChangeBatch,
+    movement_records,
+    run_of,
+)
 from kquorum.metadata.image.cluster import BrokerRegistration
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.directories import LOST
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.records import broker_record
-from tests.support.controller_world import World
 from kquorum.wire.metadata_records import configs, features, topics
 from kquorum.wire.record_frame import decode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.controller_world import World
 
 TOPIC = UUID(int=1 << 120)
 BROKERS = range(3)

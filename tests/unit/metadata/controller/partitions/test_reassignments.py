@@ -5,6 +5,8 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.partition_state import NO_LEADER
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import SESSION_MS, World, assigned, topic
 from tests.unit.metadata.controller.partitions.reassigning import (
     Target,
@@ -14,8 +16,6 @@ from tests.unit.metadata.controller.partitions.reassigning import (
     report_isr,
     running,
 )
-from kquorum.wire.metadata_records.topics import PartitionChangeRecord
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class TestStart:

@@ -3,6 +3,7 @@
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import Values
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, assigned
 from tests.unit.metadata.controller.partitions.reassigning import (
     cancel,
@@ -12,7 +13,6 @@ from tests.unit.metadata.controller.partitions.reassigning import (
     report_isr,
     running,
 )
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 class TestCancel:

@@ -9,11 +9,11 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import Values
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import World
 from kquorum.wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.controller_world import World
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 ELR = "eligible.leader.replicas.version"

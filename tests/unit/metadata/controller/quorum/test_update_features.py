@@ -10,6 +10,9 @@ from kquorum.metadata.controller.quorum.activation import LogUnsupported
 from kquorum.metadata.features import registration_features
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.metadata_records.configs import ConfigRecord
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.record_frame import encode_record
 from tests.support.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
 from tests.unit.metadata.controller.quorum.feature_updates import (
     ELR,
@@ -25,9 +28,6 @@ from tests.unit.metadata.controller.quorum.feature_updates import (
     reason,
     update,
 )
-from kquorum.wire.metadata_records.configs import ConfigRecord
-from kquorum.wire.metadata_records.features import FeatureLevelRecord
-from kquorum.wire.record_frame import encode_record
 
 # What cannot be
 

@@ -8,11 +8,11 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.acls import describe_acls
 from kquorum.metadata.describe.describe_request import DescribeRequest
-from tests.support.api_calls import answer_of, request_of
-from tests.support.controller_world import World, kinds
 from kquorum.wire.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import answer_of, request_of
+from tests.support.controller_world import World, kinds
 
 NONE, INVALID = ErrorCode.none, ErrorCode.invalid_request
 TOPIC, CLUSTER, USER = 2, 4, 7

@@ -13,8 +13,6 @@ from kquorum.metadata.describe.delegation_tokens import describe_delegation_toke
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.security import DelegationToken
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.api_calls import answer_of, request_of
-from tests.support.controller_world import World, kinds
 from kquorum.wire.messages.describe_delegation_token import (
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenResponse,
@@ -22,6 +20,8 @@ from kquorum.wire.messages.describe_delegation_token import (
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
+from tests.support.api_calls import answer_of, request_of
+from tests.support.controller_world import World, kinds
 
 KEY = "a key that nobody guesses"
 DAY_MS = 86_400_000

@@ -13,14 +13,14 @@ from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.metadata.image.security import ScramUser
-from tests.support.api_calls import answer_of, request_of
-from tests.support.controller_world import World, at_level, kinds
 from kquorum.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import encode_record
+from tests.support.api_calls import answer_of, request_of
+from tests.support.controller_world import World, at_level, kinds
 
 SHA_256, SHA_512 = 1, 2
 SALT, SALTED = b"salt-of-a-test", b"salted-password-of-a-test"

@@ -9,6 +9,11 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.metadata.image.records import delegation_token_record
+from kquorum.wire.codec import decode, encode
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.entities import build
+from kquorum.wire.record_frame import encode_record
 from tests.support.controller_world import kinds
 from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
     CREATE,
@@ -23,11 +28,6 @@ from tests.unit.metadata.controller.security.test_controller_delegation_tokens i
     the_token,
     token_world,
 )
-from kquorum.wire.codec import decode, encode
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.record_frame import encode_record
 
 LONGEST = "x" * 32_767
 END_OF_TIME_MS = 253_402_300_799_999

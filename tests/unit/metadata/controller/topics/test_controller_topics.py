@@ -12,10 +12,10 @@ from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.directories import MIGRATING, UNASSIGNED
 from kquorum.snapshots.bootstrap import bootstrap_records
-from tests.support.controller_world import World, assigned, topic
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.controller_world import World, assigned, topic
 
 
 def ready(*broker_ids: int, **config: Any) -> World:

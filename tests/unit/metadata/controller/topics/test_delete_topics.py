@@ -6,9 +6,9 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import Values
+from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, topic
 from tests.unit.metadata.controller.topics.test_controller_topics import limit_mutations, ready
-from kquorum.wire.protocol.api_keys import ApiKey
 
 
 def by_name_only(name: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
 from kquorum.metadata.image.image import MetadataImage
-from tests.support.images import image_of, partition_record, topic_records
 from kquorum.wire.metadata_records.configs import ConfigRecord
+from tests.support.images import image_of, partition_record, topic_records
 
 IMAGE = image_of(
     *topic_records(1, "alpha", partition_record(1, 0, (1,))),

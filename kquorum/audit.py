@@ -1,0 +1,56 @@
+"""The audit for programs: build its tables from metadata logs, open them, and ask.
+
+    spark = start_session(Path("/tmp/work"))
+    build(spark, Path("/var/lib/kafka/metadata"), Path("audit"))
+    tables = open_audit(spark, Path("audit"))
+    tables.table("leader_changes").where("cause = 'fencing'").show()
+
+`spark.dataSource.register(KraftLogDataSource)` makes logs readable as `spark.read.format("kraft_log")`. docs/audit.md
+describes tables and questions.
+"""
+
+from kquorum.spark_replay.audit import AuditResult, build
+from kquorum.spark_replay.audit_folder import AuditTables, NoAudit, open_audit
+from kquorum.spark_replay.questions.as_of import as_of, states_at
+from kquorum.spark_replay.questions.broker_timeline import broker_timeline
+from kquorum.spark_replay.questions.churn import Span, churn
+from kquorum.spark_replay.questions.diff import diff
+from kquorum.spark_replay.questions.moments import (
+    Moment,
+    NoSuchMoment,
+    first_moment,
+    last_moment,
+    moment_at_offset,
+    moment_at_time,
+)
+from kquorum.spark_replay.questions.silences import silences
+from kquorum.spark_replay.questions.timeline import requests, topic_timeline
+from kquorum.spark_replay.questions.unavailable import unavailable
+from kquorum.spark_replay.session import start_session
+from kquorum.spark_replay.source import KraftLogDataSource
+
+__all__ = [
+    "AuditResult",
+    "AuditTables",
+    "KraftLogDataSource",
+    "Moment",
+    "NoAudit",
+    "NoSuchMoment",
+    "Span",
+    "as_of",
+    "broker_timeline",
+    "build",
+    "churn",
+    "diff",
+    "first_moment",
+    "last_moment",
+    "moment_at_offset",
+    "moment_at_time",
+    "open_audit",
+    "requests",
+    "silences",
+    "start_session",
+    "states_at",
+    "topic_timeline",
+    "unavailable",
+]
