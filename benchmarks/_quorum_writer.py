@@ -14,8 +14,8 @@ from uuid import UUID
 
 from kquorum.metadata.features import registration_features
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError
 
 BROKER_ID = 1001
 REQUEST_TIMEOUT_S = 5.0

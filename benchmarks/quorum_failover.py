@@ -35,7 +35,7 @@ from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.record_batch import read_batch_header
 from kquorum.wire.record_frame import decode_record
-from tests.jepsen.client import RawClient
+from tests.jepsen.core.client import RawClient
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 FIRST_BROKER, FAILING = 1000, 1000

@@ -29,8 +29,8 @@ from benchmarks._report import hardware, percentile, print_result
 from kquorum.cli.output import error_console
 from kquorum.cli.processes import NodeFailed, wait_until
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError
 from tests.support.cluster import KAFKAS_TIMES, Cluster
 
 WAYS = ("kill", "stop")

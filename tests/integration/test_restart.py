@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kquorum.cli.processes import wait_until
-from tests.jepsen.client import RawClient, TopicsClient
-from tests.jepsen.errors import ClientError
+from tests.jepsen.core.client import RawClient, TopicsClient
+from tests.jepsen.core.errors import ClientError
 from tests.support.cluster import Cluster
 
 SESSION_MS = 4_000

@@ -17,15 +17,15 @@ from rich.table import Table
 
 from kquorum.cli.processes import NodeFailed
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, worst
+from tests.jepsen.core.history import MalformedHistory
+from tests.jepsen.core.judging import judge_stored
+from tests.jepsen.core.members import CONTROLLERS_MAX
+from tests.jepsen.core.run import NETS, Interrupted, Options, Setting, run
 from tests.jepsen.faults.catalogue import ALL as ALL_FAULTS
 from tests.jepsen.faults.catalogue import FAULTS, NONE, UnknownFault, plan
-from tests.jepsen.history import MalformedHistory
-from tests.jepsen.judging import judge_stored
-from tests.jepsen.members import CONTROLLERS_MAX
 from tests.jepsen.mutants.planting import PLANTED
 from tests.jepsen.net.network import NetworkUnavailable
 from tests.jepsen.report.terminal import print_summary
-from tests.jepsen.run import NETS, Interrupted, Options, Setting, run
 from tests.jepsen.workloads.catalogue import ALL, WORKLOADS, UnknownWorkload, kinds_of
 
 _CONTROLLERS = range(1, CONTROLLERS_MAX + 1)

@@ -5,8 +5,8 @@ cluster). Its row goes into STORE/matrix.jsonl as soon as it is judged; `--resum
 but for verdicts named by `--again`. Seeds are made of the cell's name, so that a row tells how to run it again.
 
 The audit's tables need Spark, which is slow to start: cells leave them out, and are unknown where the audit is among
-their workloads. `python -m tests.jepsen.audit_replay FOLDER...` makes those of many runs at once, and `--rejudge` then
-judges every cell anew, from what lies in the store.
+their workloads. `python -m tests.jepsen.core.audit_replay FOLDER...` makes those of many runs at once; after that,
+`--rejudge` judges every cell again from the store.
 """
 
 import argparse
@@ -26,10 +26,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Verdict, as_json
+from tests.jepsen.core.history import NEMESIS_NAME
+from tests.jepsen.core.judging import judge_stored
+from tests.jepsen.core.store import HISTORY_FILE, LATEST, RESULTS_FILE
 from tests.jepsen.faults.catalogue import ALL, FAULTS, NONE
-from tests.jepsen.history import NEMESIS_NAME
-from tests.jepsen.judging import judge_stored
-from tests.jepsen.store import HISTORY_FILE, LATEST, RESULTS_FILE
 from tests.jepsen.workloads.catalogue import WORKLOADS
 
 EACH = "each"

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from tests.jepsen.core.store import HISTORY_FILE, StoredRun, runs
 from tests.jepsen.report.findings import verdict_of
 from tests.jepsen.report.index_page import INDEX_FILE
 from tests.jepsen.report.markup import link, page, table, text, verdict_badge
 from tests.jepsen.report.timeline import TIMELINE_FILE
-from tests.jepsen.store import HISTORY_FILE, StoredRun, runs
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8088

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from kquorum.cli.processes import NodeFailed, wait_until
-from tests.jepsen.client import RawClient, TopicsClient
-from tests.jepsen.errors import ClientError
+from tests.jepsen.core.client import RawClient, TopicsClient
+from tests.jepsen.core.errors import ClientError
 from tests.kill_loop.ledger import Fate, Ledger
 
 REQUEST_TIMEOUT_S = 5.0

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquorum.cli.failures import CliError
-from tests.jepsen.audit_replay import AUDIT_FILE, replay
 from tests.jepsen.checkers.audit_tables import (
     CREATE,
     DELETE,
@@ -20,9 +19,10 @@ from tests.jepsen.checkers.audit_tables import (
     effects_asked,
 )
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.client import CLIENT_ID
-from tests.jepsen.history import History, Operation, OpType
-from tests.jepsen.members import Members
+from tests.jepsen.core.audit_replay import AUDIT_FILE, replay
+from tests.jepsen.core.client import CLIENT_ID
+from tests.jepsen.core.history import History, Operation, OpType
+from tests.jepsen.core.members import Members
 
 WHEN = "KQUORUM_JEPSEN_AUDIT"
 LATER = "later"
@@ -51,7 +51,7 @@ class AuditAgrees:
       in undamaged logs, nor between replicas: else **violations**.
 
     Spark is asked if the run has no `audit.json` yet; not with the variable KQUORUM_JEPSEN_AUDIT=later, which leaves
-    that to `python -m tests.jepsen.audit_replay`. Without an audit nothing is known.
+    that to `python -m tests.jepsen.core.audit_replay`. Without an audit nothing is known.
     """
 
     name = "audit"
@@ -101,7 +101,9 @@ class AuditAgrees:
         path = self._folder / AUDIT_FILE
         if not path.exists():
             if os.environ.get(WHEN) == LATER:
-                raise CliError(f"Spark was not asked ({WHEN}={LATER}); python -m tests.jepsen.audit_replay")
+                raise CliError(
+                    f"Spark was not asked ({WHEN}={LATER}); python -m tests.jepsen.core.audit_replay"
+                )
             if failed := replay([self._folder]):
                 raise CliError(f"the logs could not be audited: {failed[self._folder]}")
         found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.jepsen.history import Operation
+from tests.jepsen.core.history import Operation
 
 CHANGE, DESCRIBE = "change", "describe-audited"
 CREATE, GROW, SET, UNSET, DELETE = "create", "grow", "set", "unset", "delete"

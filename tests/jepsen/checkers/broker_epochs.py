@@ -6,7 +6,7 @@ fences the process that the broker was before: with one **reused** it could go o
 """
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation
+from tests.jepsen.core.history import History, Operation
 
 REJOIN = "rejoin"
 

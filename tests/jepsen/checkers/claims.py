@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.jepsen.checkers.lease import WRITE_AT, two_leaders
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History
+from tests.jepsen.core.history import History
 
 CLAIM = "claim"
 # By then it has asked in vain for several fetch timeouts (2 s), also on a machine that is slow.

@@ -4,7 +4,7 @@ from collections import Counter
 
 from tests.jepsen.checkers.availability import HEAL
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History
+from tests.jepsen.core.history import History
 
 _SHOWN_MAX = 20
 

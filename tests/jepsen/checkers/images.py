@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.jepsen.checkers.log_order import OBSERVE
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation
+from tests.jepsen.core.history import History, Operation
 
 PICTURE = "picture"
 _SHOWN_MAX = 20

@@ -20,9 +20,9 @@ from kquorum.wire.log_batch import LogBatch, log_batch
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from tests.jepsen.checkers.node_batches import NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.cluster import NODES_FOLDER
-from tests.jepsen.history import History
-from tests.jepsen.members import Members
+from tests.jepsen.core.cluster import NODES_FOLDER
+from tests.jepsen.core.history import History
+from tests.jepsen.core.members import Members
 
 _SHOWN_MAX = 20
 # A topic's id and a partition's.

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation
+from tests.jepsen.core.history import History, Operation
 
 WRITE_AT, OFFICE = "write-at", "office"
 _SHOWN_MAX = 50

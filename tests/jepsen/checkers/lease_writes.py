@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.jepsen.checkers.lease import WRITE_AT
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation, OpType
+from tests.jepsen.core.history import History, Operation, OpType
 
 LIST_WRITES = "list-writes"
 UNPLACED = "acknowledged, but the controller did not show its place"

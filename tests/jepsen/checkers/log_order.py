@@ -29,7 +29,7 @@ from typing import Any
 
 from tests.jepsen.checkers.observed_log import DIVERGED, GAP, REPEATED, WENT_BACK, ObservedLog
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation, OpType
+from tests.jepsen.core.history import History, Operation, OpType
 
 OBSERVE, COMMIT = "observe", "commit"
 LOST, DUPLICATED, PHANTOM, REORDERED, STUCK = "lost", "duplicated", "phantom", "reordered", "stuck"

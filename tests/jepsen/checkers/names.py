@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation
+from tests.jepsen.core.history import History, Operation
 
 RACE, REBIRTH = "race", "rebirth"
 REBORN_PARTITIONS = 1

@@ -11,7 +11,7 @@ from kquorum.raft.voters import VoterSet, voter_set_of
 from kquorum.wire.control_records import VotersRecord, decode_control_record_lenient
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 from kquorum.wire.record_batch import read_records
-from tests.jepsen.cluster import NODES_FOLDER
+from tests.jepsen.core.cluster import NODES_FOLDER
 
 _SEGMENT_OFFSETS_MAX = 1 << 31
 _DIGEST_BYTES = 16

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kquorum.cli.failures import ExitStatus
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
-from tests.jepsen.history import History
+from tests.jepsen.core.cluster import EXITS_FILE, NODES_FOLDER
+from tests.jepsen.core.history import History
 
 # What a node says, in a line that is no more than an error, when its state is not what the log leads to. No disk
 # excuses it: who lost records or cannot read them fetches them again, and a full disk only delays a snapshot.

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.jepsen.checkers.verdicts import Results
-from tests.jepsen.history import Operation, OpType
+from tests.jepsen.core.history import Operation, OpType
 
 GAP, DIVERGED, WENT_BACK, REPEATED = "gap", "diverged", "went-back", "repeated"
 

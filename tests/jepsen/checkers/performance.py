@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tests.jepsen.checkers.availability import faults_of
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation, OpType
+from tests.jepsen.core.history import History, Operation, OpType
 
 QUANTILES = (0.0, 0.5, 0.95, 0.99, 1.0)
 KINDS = (OpType.OK, OpType.FAIL, OpType.INFO)

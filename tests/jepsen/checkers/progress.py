@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.jepsen.checkers.availability import Fault, faults_of
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation
+from tests.jepsen.core.history import History, Operation
 
 SPARING: Final = frozenset(
     {

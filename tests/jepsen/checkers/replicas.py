@@ -9,8 +9,8 @@ from tests.jepsen.checkers.lease import WRITE_AT
 from tests.jepsen.checkers.log_order import OBSERVE
 from tests.jepsen.checkers.node_batches import Batch, NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, OpType
-from tests.jepsen.members import Members
+from tests.jepsen.core.history import History, OpType
+from tests.jepsen.core.members import Members
 
 HIGH_WATERMARK = "high_watermark"
 _SHOWN_MAX = 20

@@ -28,7 +28,7 @@ from typing import Any
 
 from tests.jepsen.checkers.set_lives import LIST, Life, Read, in_sequence, lag_ms, lives_of
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, OpType
+from tests.jepsen.core.history import History, OpType
 
 _SHOWN_MAX = 50
 _QUANTILES = (0.0, 0.5, 0.95, 0.99, 1.0)

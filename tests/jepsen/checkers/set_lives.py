@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.jepsen.history import Operation, OpType
+from tests.jepsen.core.history import Operation, OpType
 
 CREATE, DELETE, LIST = "create", "delete", "list"
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation
+from tests.jepsen.core.history import History, Operation
 
 TRESPASS = "trespass"
 LEADER_EPOCH, BROKER_EPOCH = "leader-epoch", "broker-epoch"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
-from tests.jepsen.history import History, OpType
+from tests.jepsen.core.history import History, OpType
 
 Results = dict[str, Any]
 VALID_KEY = "valid?"

@@ -8,9 +8,9 @@ from kquorum.cli.commands.log.files import MetadataLogFiles, the_log
 from kquorum.cli.commands.log.verification import verify_log
 from kquorum.metadata.log_check.findings import CheckResult, Severity
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.cluster import NODES_FOLDER
-from tests.jepsen.history import History
-from tests.jepsen.members import Members
+from tests.jepsen.core.cluster import NODES_FOLDER
+from tests.jepsen.core.history import History
+from tests.jepsen.core.members import Members
 
 _SHOWN_MAX = 20
 _KEPT_OF_A_CHECK = 5

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.jepsen.history import History, Operation, OpType
+from tests.jepsen.core.history import History, Operation, OpType
 
 ADD, REMOVE = "add-voter", "remove-voter"
 # The nemesis' heal of a wiped disk says what it was told as it took the old voter out and put the new one in.

@@ -11,8 +11,8 @@ from tests.jepsen.checkers.node_batches import NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_attempts import ADD, REMOVE, attempts_in
 from tests.jepsen.checkers.voters import View, Voting, settled_view, views_in
-from tests.jepsen.history import History, OpType
-from tests.jepsen.members import Members
+from tests.jepsen.core.history import History, OpType
+from tests.jepsen.core.members import Members
 
 # What was done, the voter's id, its directory.
 Step = tuple[str, int, str]

@@ -11,8 +11,8 @@ from tests.jepsen.checkers.voter_attempts import ADD as ADD
 from tests.jepsen.checkers.voter_attempts import REMOVE as REMOVE
 from tests.jepsen.checkers.voter_attempts import Attempt, attempts_in
 from tests.jepsen.checkers.voter_lives import Change, State, course_of
-from tests.jepsen.history import History, Operation, OpType
-from tests.jepsen.members import Members
+from tests.jepsen.core.history import History, Operation, OpType
+from tests.jepsen.core.members import Members
 
 READ = "read-voters"
 PUT, LIST = "put-topic", "list-topics"

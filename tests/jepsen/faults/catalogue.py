@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.jepsen.checkers.availability import FAULT_KEY, HEAL
+from tests.jepsen.core.generator import Step
 from tests.jepsen.faults import disk_faults, network_faults, process_faults
 from tests.jepsen.faults.fault import Fault
-from tests.jepsen.generator import Step
 
 NONE = "none"
 ALL = "all"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from tests.jepsen.cluster import Cluster
+from tests.jepsen.core.cluster import Cluster
+from tests.jepsen.core.members import Members
 from tests.jepsen.faults.quorum_view import QuorumView
-from tests.jepsen.members import Members
 from tests.jepsen.net.network import Network
 
 Value = Mapping[str, Any]

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.jepsen.checkers.availability import FAULT_KEY, HEAL
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.faults.fault import Fault, NotNow, Scene
 from tests.jepsen.faults.quorum_view import NoLeader
-from tests.jepsen.history import Op, OpType
 
 
 class Nemesis:

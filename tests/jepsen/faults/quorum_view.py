@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError
 from tests.jepsen.net.network import Network
 
 _ASK_TIMEOUT_S = 1.0

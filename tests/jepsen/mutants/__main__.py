@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, Verdict
+from tests.jepsen.core.store import LATEST, RESULTS_FILE
 from tests.jepsen.mutants.planting import PLANTED, Planted
-from tests.jepsen.store import LATEST, RESULTS_FILE
 
 HUNT_S = 300.0
 RUN_S = 60.0

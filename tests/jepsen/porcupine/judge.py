@@ -14,7 +14,7 @@ from tests.jepsen.checkers.linear.checker import Linearizable, Names, words_of
 from tests.jepsen.checkers.linear.models import frozen
 from tests.jepsen.checkers.linear.versioned import VersionedRegister
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, write_history
+from tests.jepsen.core.history import History, write_history
 
 SOURCES = ("main.go", "go.mod", "go.sum")
 HISTORY_FILE = "porcupine.jsonl"

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.jepsen.generator import SECOND_NS
-from tests.jepsen.history import History
+from tests.jepsen.core.generator import SECOND_NS
+from tests.jepsen.core.history import History
 from tests.jepsen.report.findings import checkers_of, findings_of, verdict_of, violations_of
 from tests.jepsen.report.markup import link, page, table, text, verdict_badge
 from tests.jepsen.report.timeline import TIMELINE_FILE

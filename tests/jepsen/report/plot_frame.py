@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tests.jepsen.generator import SECOND_NS
+from tests.jepsen.core.generator import SECOND_NS
 from tests.jepsen.report.windows import Window
 
 FORMATS = ("png", "svg")

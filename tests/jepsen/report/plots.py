@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.jepsen.generator import SECOND_NS
-from tests.jepsen.history import History, OpType
+from tests.jepsen.core.generator import SECOND_NS
+from tests.jepsen.core.history import History, OpType
 from tests.jepsen.report.plot_frame import COLOURS, Frame, style
 from tests.jepsen.report.series import Point, bucket_s, is_read, points_of, quantiles, rates, strips
 from tests.jepsen.report.windows import Window, fault_windows

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tests.jepsen.generator import SECOND_NS
-from tests.jepsen.history import History, OpType
+from tests.jepsen.core.generator import SECOND_NS
+from tests.jepsen.core.history import History, OpType
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 _BUCKETS_MAX = 600

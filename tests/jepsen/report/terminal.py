@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.jepsen.checkers.verdicts import Results, Verdict
-from tests.jepsen.generator import SECOND_NS
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.generator import SECOND_NS
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.report.findings import checkers_of, findings_of, verdict_of, violations_of
 from tests.jepsen.report.windows import fault_windows, told
 

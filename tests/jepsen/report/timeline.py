@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.jepsen.history import History, Op, Operation, OpType
+from tests.jepsen.core.history import History, Op, Operation, OpType
 from tests.jepsen.report.findings import Violation, violations_of
 from tests.jepsen.report.markup import asset, data, page, text
 from tests.jepsen.report.windows import fault_windows, told

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.history import Op, OpType
 
 HEAL = "heal"
 FAULT_KEY = "fault"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.jepsen.history import History
+from tests.jepsen.core.history import History
 from tests.jepsen.report.index_page import write_index
 from tests.jepsen.report.timeline import write_timeline
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.jepsen.generator import Context, Generator, Next, OncePerNode, TimeLimit
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.generator import Context, Generator, Next, OncePerNode, TimeLimit
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.workloads.workload import RECOVERY_NS
 
 

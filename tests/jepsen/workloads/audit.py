@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.jepsen.checkers.audit import AuditAgrees
 from tests.jepsen.checkers.audit_tables import CHANGE, CREATE, DELETE, DESCRIBE, GROW, SET, UNSET
-from tests.jepsen.generator import Generator, OncePerNode, Ops, Phases, Stagger, TimeLimit, Turn, UntilOk
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.generator import Generator, OncePerNode, Ops, Phases, Stagger, TimeLimit, Turn, UntilOk
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.workloads.agreement import Agreement, OfSeats
 from tests.jepsen.workloads.audit_client import IMPOSSIBLE_REPLICAS, KEYS, AuditWorker, topic_name
 from tests.jepsen.workloads.voter_changes import VotersReader

@@ -14,9 +14,9 @@ from tests.jepsen.checkers.audit_tables import (
     TOPIC_PREFIX,
     UNSET,
 )
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError, refused, unanswered
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError, refused, unanswered
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected, raw_client
 

@@ -18,9 +18,9 @@ from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import refused, unanswered
-from tests.jepsen.inspector import client_error
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import refused, unanswered
+from tests.jepsen.core.inspector import client_error
 
 LIST_CONFIG: Final = "leader.replication.throttled.replicas"
 PLAIN_CONFIG: Final = "retention.ms"

@@ -15,7 +15,7 @@ from tests.jepsen.checkers.linear.models import Register as RegisterModel
 from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.checkers.verdicts import Checker, Results
-from tests.jepsen.generator import (
+from tests.jepsen.core.generator import (
     SECOND_NS,
     Generator,
     OncePerNode,
@@ -27,7 +27,7 @@ from tests.jepsen.generator import (
     Turn,
     UntilOk,
 )
-from tests.jepsen.history import History, Op, OpType
+from tests.jepsen.core.history import History, Op, OpType
 from tests.jepsen.workloads.config_workers import (
     ADD_TOPIC,
     APPEND,

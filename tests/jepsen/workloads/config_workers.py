@@ -2,9 +2,9 @@
 
 from typing import Final, Protocol
 
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.workloads.config_client import (
     APPEND_ITEM,
     LIST_CONFIG,

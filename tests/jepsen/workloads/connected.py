@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from tests.jepsen.client import RawClient, TopicsClient
+from tests.jepsen.core.client import RawClient, TopicsClient
 from tests.jepsen.net.network import Network
 
 

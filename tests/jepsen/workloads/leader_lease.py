@@ -13,7 +13,7 @@ from tests.jepsen.checkers.claims import CLAIM, Claims
 from tests.jepsen.checkers.lease import OFFICE, WRITE_AT, LeaderLease
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, LeaseWrites
 from tests.jepsen.checkers.verdicts import Checker
-from tests.jepsen.generator import (
+from tests.jepsen.core.generator import (
     SECOND_NS,
     Generator,
     OncePerNode,
@@ -26,7 +26,7 @@ from tests.jepsen.generator import (
     Turn,
     UntilOk,
 )
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.workloads.lease_workers import (
     MARKER_PREFIX,
     BrokerWorker,

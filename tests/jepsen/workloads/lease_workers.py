@@ -9,10 +9,10 @@ from kquorum.node.config.addresses import HostPort
 from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.checkers.lease import OFFICE
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, UNPLACED
-from tests.jepsen.client import RawClient, TopicsClient
-from tests.jepsen.errors import ClientError, refused, unanswered
-from tests.jepsen.history import Op, OpType
-from tests.jepsen.inspector import Inspector, LogFollower, Seen
+from tests.jepsen.core.client import RawClient, TopicsClient
+from tests.jepsen.core.errors import ClientError, refused, unanswered
+from tests.jepsen.core.history import Op, OpType
+from tests.jepsen.core.inspector import Inspector, LogFollower, Seen
 from tests.jepsen.workloads.connected import raw_client, topics_client
 from tests.jepsen.workloads.workload import Setup
 

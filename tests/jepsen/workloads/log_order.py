@@ -11,9 +11,9 @@ from kquorum.wire.proto import inspect_pb2 as pb
 from tests.jepsen.checkers.images import PICTURE, Images
 from tests.jepsen.checkers.log_order import COMMIT, OBSERVE, LogOrder
 from tests.jepsen.checkers.verdicts import Checker
-from tests.jepsen.client import RawClient, TopicsClient
-from tests.jepsen.errors import ClientError
-from tests.jepsen.generator import (
+from tests.jepsen.core.client import RawClient, TopicsClient
+from tests.jepsen.core.errors import ClientError
+from tests.jepsen.core.generator import (
     SECOND_NS,
     Generator,
     OncePerNode,
@@ -26,9 +26,9 @@ from tests.jepsen.generator import (
     Turn,
     UntilOk,
 )
-from tests.jepsen.history import Op, OpType
-from tests.jepsen.inspector import Delivered, Inspector, LogFollower, Seen
-from tests.jepsen.pictures import picture_of
+from tests.jepsen.core.history import Op, OpType
+from tests.jepsen.core.inspector import Delivered, Inspector, LogFollower, Seen
+from tests.jepsen.core.pictures import picture_of
 from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
 
 NAME = "log-order"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tests.jepsen.checkers.voter_logs import VoterLogs
 from tests.jepsen.checkers.voters import LIST, PUT, READ, Voters
-from tests.jepsen.generator import (
+from tests.jepsen.core.generator import (
     Generator,
     OncePerNode,
     Ops,
@@ -16,7 +16,7 @@ from tests.jepsen.generator import (
     UntilOk,
     Wait,
 )
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.workloads.agreement import Agreement, OfSeats
 from tests.jepsen.workloads.voter_book import VoterBook
 from tests.jepsen.workloads.voter_changes import (

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.checkers.names import RACE, REBIRTH, REBORN_PARTITIONS
-from tests.jepsen.client import RawClient, TopicsClient
-from tests.jepsen.errors import ClientError, refused, unanswered
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.client import RawClient, TopicsClient
+from tests.jepsen.core.errors import ClientError, refused, unanswered
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected
 

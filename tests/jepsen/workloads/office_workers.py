@@ -10,10 +10,10 @@ import grpc
 from kquorum.wire.proto.quorum_pb2 import TransferLeadershipRequest
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError, refused
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError, refused
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.faults.quorum_view import NoLeader, QuorumView
-from tests.jepsen.history import Op, OpType
 from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.pretend_broker import PretendBroker
 from tests.jepsen.workloads.workload import Setup

@@ -13,7 +13,7 @@ from typing import Any
 
 from kquorum.metadata.features import registration_features
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.errors import ClientError, not_sent, refused
+from tests.jepsen.core.errors import ClientError, not_sent, refused
 from tests.jepsen.faults.quorum_view import NoLeader, QuorumView
 from tests.jepsen.workloads.register_controllers import Controllers
 from tests.jepsen.workloads.workload import Setup

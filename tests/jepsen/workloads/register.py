@@ -27,7 +27,7 @@ from tests.jepsen.checkers.linear.versioned import VersionedRegister
 from tests.jepsen.checkers.linear.versions import VersionOrder
 from tests.jepsen.checkers.trespass import OWN_CODES, TRESPASS, Trespass
 from tests.jepsen.checkers.verdicts import VALID_KEY, Checker, Results, Verdict
-from tests.jepsen.generator import (
+from tests.jepsen.core.generator import (
     SECOND_NS,
     Context,
     Generator,
@@ -40,7 +40,7 @@ from tests.jepsen.generator import (
     UntilOk,
     Wait,
 )
-from tests.jepsen.history import History, Op, OpType
+from tests.jepsen.core.history import History, Op, OpType
 from tests.jepsen.porcupine.judge import Porcupine, Spec
 from tests.jepsen.workloads.pretend_broker import SESSION_TIMEOUT_MS, PretendBrokers
 from tests.jepsen.workloads.register_client import ADD_KEY, CAS, LEADER, READ, REPLICAS, RegisterWorker

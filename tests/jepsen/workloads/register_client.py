@@ -13,10 +13,10 @@ from typing import Any, Final
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.checkers.trespass import BROKER_EPOCH, LEADER_EPOCH, MEMBER_EPOCH, NOT_LEADER, TRESPASS
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError, refused
-from tests.jepsen.history import Op, OpType
-from tests.jepsen.inspector import Inspector
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError, refused
+from tests.jepsen.core.history import Op, OpType
+from tests.jepsen.core.inspector import Inspector
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.pretend_broker import PretendBrokers
 from tests.jepsen.workloads.register_controllers import Controllers

@@ -3,9 +3,9 @@
 from typing import Any
 
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError, not_sent
-from tests.jepsen.inspector import Inspector
+from tests.jepsen.core.client import RawClient
+from tests.jepsen.core.errors import ClientError, not_sent
+from tests.jepsen.core.inspector import Inspector
 from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.workload import Setup
 

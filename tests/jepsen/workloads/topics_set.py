@@ -11,9 +11,9 @@ from random import Random
 from tests.jepsen.checkers.names import RACE, REBIRTH, Names
 from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
-from tests.jepsen.client import TopicsClient
-from tests.jepsen.errors import ClientError
-from tests.jepsen.generator import (
+from tests.jepsen.core.client import TopicsClient
+from tests.jepsen.core.errors import ClientError
+from tests.jepsen.core.generator import (
     SECOND_NS,
     Context,
     Generator,
@@ -29,7 +29,7 @@ from tests.jepsen.generator import (
     UntilOk,
     Wait,
 )
-from tests.jepsen.history import Op, OpType
+from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected, raw_client, topics_client
 from tests.jepsen.workloads.name_workers import NameWorker

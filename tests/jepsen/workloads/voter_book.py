@@ -5,9 +5,9 @@ from random import Random
 from typing import Any
 
 from tests.jepsen.checkers.voters import ADD, READ, REMOVE
-from tests.jepsen.generator import SECOND_NS
-from tests.jepsen.history import Op, OpType
-from tests.jepsen.members import Members
+from tests.jepsen.core.generator import SECOND_NS
+from tests.jepsen.core.history import Op, OpType
+from tests.jepsen.core.members import Members
 
 _FAULTLESS = 3
 _IN_DOUBT_NS = 10 * SECOND_NS

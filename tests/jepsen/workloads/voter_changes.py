@@ -7,10 +7,10 @@ from typing import Any, Final
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.uuids import uuid_from_text, uuid_to_text
 from tests.jepsen.checkers.voters import ADD, LIST, PUT, REMOVE
-from tests.jepsen.client import RawClient, TopicsClient
-from tests.jepsen.errors import ClientError, refused
-from tests.jepsen.history import Op, OpType
-from tests.jepsen.members import FIRST_BROKER
+from tests.jepsen.core.client import RawClient, TopicsClient
+from tests.jepsen.core.errors import ClientError, refused
+from tests.jepsen.core.history import Op, OpType
+from tests.jepsen.core.members import FIRST_BROKER
 from tests.jepsen.net.network import Network
 from tests.jepsen.workloads.connected import Connected, raw_client, topics_client
 

@@ -12,10 +12,10 @@ from random import Random
 from typing import Protocol
 
 from tests.jepsen.checkers.verdicts import Checker
-from tests.jepsen.cluster import Cluster
-from tests.jepsen.generator import SECOND_NS, Generator
-from tests.jepsen.interpreter import Worker
-from tests.jepsen.members import Members
+from tests.jepsen.core.cluster import Cluster
+from tests.jepsen.core.generator import SECOND_NS, Generator
+from tests.jepsen.core.interpreter import Worker
+from tests.jepsen.core.members import Members
 from tests.jepsen.net.network import Network
 
 RECOVERY_NS = 60 * SECOND_NS

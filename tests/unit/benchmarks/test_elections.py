@@ -25,7 +25,7 @@ from benchmarks._quorum_writer import (
 from kquorum.cli.clients.quorum_client import ReplicaLag, ReplicaState
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.entities import ErrorCode
-from tests.jepsen.errors import not_sent
+from tests.jepsen.core.errors import not_sent
 
 PATIENCE_S = 10.0
 

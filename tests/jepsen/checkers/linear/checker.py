@@ -6,7 +6,7 @@ from typing import Any
 from tests.jepsen.checkers.linear.models import Call, Model, State, key_of
 from tests.jepsen.checkers.linear.search import Outcome, Search
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, worst
-from tests.jepsen.history import History, Operation, OpType
+from tests.jepsen.core.history import History, Operation, OpType
 
 MAX_STEPS = 200_000
 _SHOWN_MAX = 10

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
-from tests.jepsen.history import Operation, OpType
+from tests.jepsen.core.history import Operation, OpType
 
 State = Hashable
 IMPOSSIBLE: Final[State] = object()

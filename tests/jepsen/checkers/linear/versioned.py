@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tests.jepsen.checkers.linear.models import IMPOSSIBLE, Call, Effect, State, frozen
-from tests.jepsen.history import Operation, OpType
+from tests.jepsen.core.history import Operation, OpType
 
 Standing = tuple[int, Hashable]
 """The version, and the value under it."""

@@ -22,7 +22,7 @@ from tests.jepsen.checkers.linear.checker import Names, calls_by_key, plain, wor
 from tests.jepsen.checkers.linear.models import Call
 from tests.jepsen.checkers.linear.versioned import Refused, Replaces, Shows, VersionedRegister
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History
+from tests.jepsen.core.history import History
 
 ANOMALIES = ("lost-update", "version-reused", "phantom", "stale-read", "gone-back", "wrongly-refused")
 _SHOWN_MAX = 50
