@@ -2,13 +2,17 @@
 
 import os
 import signal
+import sys
 import time
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.tidy.tree import PACKAGES
 
 # How fast this machine is, and what else it does, is no property of ours.
 settings.register_profile("kquorum", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,6 +21,18 @@ settings.load_profile("kquorum")
 # gRPC, while in use, makes a third of the children of a fork crash that Spark starts Java with (its fork handlers run
 # in them; measured: 146 of 400). No child of ours goes on with gRPC. It is read when gRPC is imported, so: here.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+
+class OneNameForEachModule(MetaPathFinder):
+    """The root of the project is on the path, where `import raft` would make a second copy of `kquorum.raft`."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Raises ImportError for the folders that are parts of kquorum."""
+        if path is None and fullname in PACKAGES:
+            raise ImportError(f"import kquorum.{fullname}: {fullname} is a part of the package kquorum")
+
+
+sys.meta_path.insert(0, OneNameForEachModule())
 
 _UMASK = os.umask(0o022)
 os.umask(_UMASK)

@@ -24,7 +24,7 @@ NAMES = (*(each.module for each in MESSAGES.values()), *DATA)
 @cache
 def messages_of(name: str) -> tuple[type[Message], ...]:
     """The request and the response of an API, or the data message of a module of `wire.messages`."""
-    module = importlib.import_module(f"wire.messages.{name}")
+    module = importlib.import_module(f"kquorum.wire.messages.{name}")
     found = [value for value in vars(module).values() if isinstance(value, type)]
     return tuple(cls for cls in found if issubclass(cls, Message) and cls.__module__ == module.__name__)
 

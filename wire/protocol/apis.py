@@ -83,7 +83,7 @@ def message_types(api_key: int) -> tuple[type[Request[Response]], type[Response]
     """The classes of an API's request and response in `wire.messages`. Raises UnsupportedVersion for an API without."""
     supported_versions(api_key)
     names = MESSAGES[api_key]
-    module = import_module(f"wire.messages.{names.module}")
+    module = import_module(f"kquorum.wire.messages.{names.module}")
     return getattr(module, names.request), getattr(module, names.response)
 
 

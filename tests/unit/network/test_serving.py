@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+import kquorum.network.serving
 from kquorum.network import server_connection, turns
 from kquorum.network.api_versions import NO_FEATURES
 from kquorum.network.aside import LONG_BODY_BYTES, Aside
