@@ -1,14 +1,14 @@
 """The `Quorum` service: states, handing over leadership, and the history of elections as this node saw it."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from itertools import islice
+from typing import Protocol, TypeVar
 
 import grpc
 
 from metadata.adapters.grpc_broker_access import Context, MemberGate
 from metadata.adapters.grpc_members import MembersCalls, MembersSource
-from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
+from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader, SliceTurns
 from metadata.adapters.state_messages import reports_message
 from metadata.state_comparison import StateComparison
 from raft.elections_history import LeaderChangeAt, RoleEvent
@@ -17,6 +17,11 @@ from wire.errors import DecodeError
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumServicer
 from wire.protocol.api_keys import ApiKey
+
+# Of one turn of the loop, some milliseconds each: a note is a line of JSON, for a change two batches are read.
+_EVENTS_AT_ONCE = 128
+_CHANGES_AT_ONCE = 16
+T = TypeVar("T")
 
 
 class TransferRefused(Exception):
@@ -43,21 +48,26 @@ class QuorumSource(Protocol):
         """Returns once the target leads. Raises NotTheLeader; or TransferRefused, also where it was not elected."""
         ...
 
-    def role_events(self) -> Sequence[RoleEvent]:
-        """What this node noted; raises DecodeError where its notes cannot be read."""
+    def role_events(self) -> Iterable[RoleEvent]:
+        """What this node noted, read as it is asked for."""
         ...
 
-    def leader_changes(self, from_epoch: int) -> AsyncGenerator[LeaderChangeAt]:
-        """Those of the committed log, ascending; raises LogUnreadable."""
+    def leader_changes(self, from_epoch: int) -> Iterator[LeaderChangeAt]:
+        """Those of the committed log, ascending, read as they are asked for; raises LogUnreadable or DecodeError."""
         ...
 
 
 class QuorumService(MembersCalls, QuorumServicer):
     def __init__(
-        self, source: QuorumSource, members: MembersSource | None = None, gate: MemberGate | None = None
+        self,
+        source: QuorumSource,
+        slices: SliceTurns,
+        members: MembersSource | None = None,
+        gate: MemberGate | None = None,
     ) -> None:
         """Without `members` the calls that tell of nodes and brokers are not served."""
         self._source = source
+        self._slices = slices
         self.gate = gate
         self.members = members
 
@@ -99,17 +109,26 @@ class QuorumService(MembersCalls, QuorumServicer):
         await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         response = pb.GetElectionsResponse(node_id=self._source.node_id)
         try:
-            response.events.extend(
-                event_message(event)
-                for event in self._source.role_events()
-                if event.epoch >= request.from_epoch
-            )
-            async for change in self._source.leader_changes(request.from_epoch):
-                response.leader_changes.append(change_message(change))
-                await asyncio.sleep(0)  # a long history is read batch by batch, between the node's other work
+            async for events in self._in_slices(self._source.role_events(), _EVENTS_AT_ONCE):
+                response.events.extend(
+                    event_message(event) for event in events if event.epoch >= request.from_epoch
+                )
+            changes = self._source.leader_changes(request.from_epoch)
+            async for some in self._in_slices(changes, _CHANGES_AT_ONCE):
+                response.leader_changes.extend(map(change_message, some))
         except (LogUnreadable, DecodeError) as error:
             await context.abort(grpc.StatusCode.DATA_LOSS, str(error))
         return response
+
+    async def _in_slices(self, items: Iterable[T], count: int) -> AsyncGenerator[list[T]]:
+        """A long history is read between the node's other work, and in turn with what other clients read."""
+        left = iter(items)
+        while True:
+            async with self._slices:
+                some = list(islice(left, count))
+            if not some:
+                return
+            yield some
 
 
 def replica_message(status: ReplicaStatus, *, is_voter: bool) -> pb.QuorumReplica:
