@@ -47,6 +47,10 @@ def goes_first(frame: bytes) -> bool:
     return frame[:_API_KEY_BYTES] in _FIRST and len(frame) < _LONGEST_FIRST_BYTES
 
 
+def api_key_of(frame: bytes) -> int:
+    return int.from_bytes(frame[:_API_KEY_BYTES], "big", signed=True)
+
+
 class Served(Protocol):
     """A connection that has something to be served."""
 

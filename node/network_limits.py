@@ -3,6 +3,7 @@
 import logging
 import resource
 
+from metadata.adapters.controller_channel import SHARE_OF_ALL
 from metadata.forwarding import FORWARDABLE_APIS
 from network.limits import NO_LIMIT, BudgetLimits, ConnectionLimits, GrpcLimits, ServerLimits
 from network.server import SharedLimits
@@ -106,6 +107,8 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
         frame_timeout_ms=config.kquorum_frame_timeout_ms,
         write_timeout_ms=config.kquorum_output_timeout_ms,
         request_timeout_ms=config.kquorum_unanswered_request_timeout_ms,
+        # Kafka's controllers have one request of a connection in hand.
+        max_in_flight_by_api={ApiKey.ENVELOPE: SHARE_OF_ALL} if is_of_controllers else {},
     )
 
 
