@@ -61,6 +61,20 @@ class Served(Protocol):
         ...
 
 
+class Work:
+    """A single piece of work that takes its turn as a connection does."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+
+    def goes_first(self) -> bool:
+        return False
+
+    def take_turn(self, _ends_s: float) -> bool:
+        self._work()
+        return False
+
+
 class Turns:
     """`soon` calls back in the next iteration of the loop; times are of `now_s`."""
 

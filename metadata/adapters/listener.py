@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -35,6 +35,7 @@ from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeat
 from network.aside import Aside, is_long, is_long_to_read
 from network.long_replies import reply_in_slices
 from network.requests import Handler, Reply, RequestContext
+from network.turns import Work, turns_of
 from raft.adapters.kafka_codec.codec import RAFT_APIS
 from wire.codec import encode
 from wire.forwarding_id import forwarding_id_of
@@ -46,6 +47,7 @@ from wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("metadata.listener")
 
+T = TypeVar("T")
 _VOTER_CHANGES = {ApiKey.ADD_RAFT_VOTER: "add voter", ApiKey.REMOVE_RAFT_VOTER: "remove voter"}
 
 CONTROLLER_APIS = (*HANDLERS, *READERS, *DESCRIBERS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE)
@@ -211,7 +213,7 @@ class ControllerListener:
             self._open_envelope(context, envelope, reply)
             return
         warming = self._aside.begin(partial(warm_version, *cold))
-        warming.add_done_callback(partial(self._has_warmed, context, envelope, reply))
+        warming.add_done_callback(_in_its_turn(partial(self._has_warmed, context, envelope, reply)))
 
     def _has_warmed(
         self, context: RequestContext, envelope: Any, reply: Reply, warming: "asyncio.Future[None]"
@@ -243,7 +245,7 @@ class ControllerListener:
             self._serve_inside(context, partial(found.read, context.max_elements), reply)
             return
         reading = self._aside.begin(partial(found.read, context.max_elements))
-        reading.add_done_callback(partial(self._has_read, context, reply))
+        reading.add_done_callback(_in_its_turn(partial(self._has_read, context, reply)))
 
     def _has_read(
         self, context: RequestContext, reply: Reply, reading: "asyncio.Future[tuple[ControllerRequest, int]]"
@@ -315,6 +317,15 @@ class ControllerListener:
             reply(entity)
 
         return answer
+
+
+def _in_its_turn(go_on: Callable[["asyncio.Future[T]"], None]) -> Callable[["asyncio.Future[T]"], None]:
+    """What was read aside is served like a connection: several may have been read, and each may take long."""
+
+    def ask(done: "asyncio.Future[T]") -> None:
+        turns_of(done.get_loop()).ask(Work(partial(go_on, done)))
+
+    return ask
 
 
 def _reply_wrapped(answer: type[Any], inner: ControllerRequest, entity: Any, reply: Reply) -> None:
