@@ -7,6 +7,7 @@ from kquorum.network.output import Output
 from kquorum.network.receive_buffer import ReceiveBuffer
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.server_state import ServerState
+from kquorum.network.turns import api_key_of
 
 
 class FlowControl:
@@ -68,6 +69,8 @@ class FlowControl:
         """To be asked while a frame waits to be served."""
         if self._output.is_full or self._has_enough_in_hand():
             return False
+        if self._limits.max_in_flight_by_api and self._has_enough_of_its_api():
+            return False
         if self._replies.unanswered != self.held_requests:
             self.account()
         return self._budget.may_serve(self, self._received.backlog[0][0])
@@ -120,6 +123,13 @@ class FlowControl:
     def _has_enough_in_hand(self) -> bool:
         limits, replies = self._limits, self._replies
         return len(replies) >= limits.max_in_flight_requests or replies.held_bytes > limits.max_unsent_bytes
+
+    def _has_enough_of_its_api(self) -> bool:
+        api_key = api_key_of(self._received.backlog[0][0])
+        most = self._limits.max_in_flight_by_api.get(api_key)
+        return (
+            most is not None and len(self._replies) >= most and self._replies.unanswered_of(api_key) >= most
+        )
 
     def _set_paused(self, is_paused: bool) -> None:
         self.is_paused = is_paused

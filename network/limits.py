@@ -52,6 +52,8 @@ class ServerLimits:
     # its clients send five, and a follower or broker here keeps several long polls open besides its other
     # requests.
     max_in_flight_requests: int = 256
+    # Of an api key, where fewer may be without an answer: the next one waits, and what is behind it.
+    max_in_flight_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     # Reading also pauses while this much output waits: for a peer that does not take it, or for an earlier reply.
     max_unsent_bytes: int = 4_194_304
     # A frame that was begun must be complete after this time, and a second more for each 256 KiB of it.

@@ -67,6 +67,10 @@ class PendingReply:
     def __str__(self) -> str:
         return str(self._api)
 
+    @property
+    def api_key(self) -> int:
+        return self._api.api_key
+
     def weigh_more(self, more_bytes: int) -> None:
         """The request has been read, and holds so much besides its frame until it is answered."""
         self.request_bytes += more_bytes
@@ -136,6 +140,9 @@ class ReplyQueue:
     def first_since(self, time_s: float) -> PendingReply | None:
         """The request that holds up the others, if it came before that time."""
         return self._pending[0] if self._pending and self._pending[0].received_at_s < time_s else None
+
+    def unanswered_of(self, api_key: int) -> int:
+        return sum(reply.frame is None and reply.api_key == api_key for reply in self._pending)
 
     def take_ready(self) -> list[bytes]:
         """The frames at the head that are ready to go; an empty one asks to close and is the last."""

@@ -47,6 +47,10 @@ def goes_first(frame: bytes) -> bool:
     return frame[:_API_KEY_BYTES] in _FIRST and len(frame) < _LONGEST_FIRST_BYTES
 
 
+def api_key_of(frame: bytes) -> int:
+    return int.from_bytes(frame[:_API_KEY_BYTES], "big", signed=True)
+
+
 class Served(Protocol):
     """A connection that has something to be served."""
 
@@ -55,6 +59,20 @@ class Served(Protocol):
     def take_turn(self, ends_s: float) -> bool:
         """Serve one request at least, and no more once it is `ends_s`; whether there is more to serve."""
         ...
+
+
+class Work:
+    """A single piece of work that takes its turn as a connection does."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+
+    def goes_first(self) -> bool:
+        return False
+
+    def take_turn(self, _ends_s: float) -> bool:
+        self._work()
+        return False
 
 
 class Turns:

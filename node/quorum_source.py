@@ -1,6 +1,6 @@
 """A node's replica as its gRPC service `Quorum` uses it."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kquorum.metadata.grpc.quorum.service import TransferRefused
@@ -54,10 +54,10 @@ class NodeQuorumSource:
         if response.error.value:
             raise TransferRefused(response.message or response.error.name.upper())
 
-    def role_events(self) -> Sequence[RoleEvent]:
+    def role_events(self) -> Iterator[RoleEvent]:
         return read_role_events(self._member.metadata_log)
 
-    async def leader_changes(self, from_epoch: int) -> AsyncGenerator[LeaderChangeAt]:
+    def leader_changes(self, from_epoch: int) -> Iterator[LeaderChangeAt]:
         """One LeaderChange opens each epoch of the log; the batch before it is the last that its forerunner wrote."""
         log = self._member.log
         for epoch, start_offset in log.summary().epochs:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -40,6 +40,7 @@ from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, Suppo
 from kquorum.network.aside import Aside, is_long, is_long_to_read
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Handler, Reply, RequestContext
+from kquorum.network.turns import Work, turns_of
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
 from kquorum.wire.codec import encode
 from kquorum.wire.forwarding_id import forwarding_id_of
@@ -50,6 +51,8 @@ from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 from kquorum.wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("metadata.listener")
+
+T = TypeVar("T")
 
 
 class RequestSink(Protocol):
@@ -220,7 +223,7 @@ class ControllerListener:
             self._open_envelope(context, envelope, reply)
             return
         warming = self._aside.begin(partial(warm_version, *cold))
-        warming.add_done_callback(partial(self._has_warmed, context, envelope, reply))
+        warming.add_done_callback(_in_its_turn(partial(self._has_warmed, context, envelope, reply)))
 
     def _has_warmed(
         self, context: RequestContext, envelope: Any, reply: Reply, warming: "asyncio.Future[None]"
@@ -252,7 +255,7 @@ class ControllerListener:
             self._serve_inside(context, partial(found.read, context.max_elements), reply)
             return
         reading = self._aside.begin(partial(found.read, context.max_elements))
-        reading.add_done_callback(partial(self._has_read, context, reply))
+        reading.add_done_callback(_in_its_turn(partial(self._has_read, context, reply)))
 
     def _has_read(
         self, context: RequestContext, reply: Reply, reading: "asyncio.Future[tuple[ControllerRequest, int]]"
@@ -327,6 +330,15 @@ class ControllerListener:
             reply(entity)
 
         return answer
+
+
+def _in_its_turn(go_on: Callable[["asyncio.Future[T]"], None]) -> Callable[["asyncio.Future[T]"], None]:
+    """What was read aside is served like a connection: several may have been read, and each may take long."""
+
+    def ask(done: "asyncio.Future[T]") -> None:
+        turns_of(done.get_loop()).ask(Work(partial(go_on, done)))
+
+    return ask
 
 
 def _reply_wrapped(answer: type[Any], inner: ControllerRequest, entity: Any, reply: Reply) -> None:

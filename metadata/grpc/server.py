@@ -209,7 +209,7 @@ async def start_inspect_server(
     names: tuple[str, ...] = (SERVICE_NAME,)
     if quorum is not None:
         add_quorum: Callable[..., None] = add_QuorumServicer_to_server
-        add_quorum(QuorumService(quorum, members, gate), server)
+        add_quorum(QuorumService(quorum, log.slices, members, gate), server)
         names = (*names, QUORUM_SERVICE_NAME)
     if broker_calls is not None:
         add_broker: Callable[..., None] = add_BrokerServicer_to_server

@@ -6,7 +6,7 @@ it is about TLS.
 
 OpenSSL reads through all records that carry no data within one call, a KeyUpdate of TLS 1.3 (27 bytes) for some 5
 microseconds. Sixty connections that sent nothing else held the loop of a leader for 2.6 s. So it is given one record at
-a time here, and a connection with too many records without data ends.
+a time here, and a connection with too many records without data ends; so does a handshake in too many short records.
 """
 
 import contextlib
@@ -22,6 +22,10 @@ CONNECTION: ContextVar[socket.socket] = ContextVar("CONNECTION")
 # every 128 GiB, OpenSSL none by itself.
 _RECORDS_WITHOUT_DATA = 64
 _DATA_FOR_ONE_MORE = 1_048_576
+# Records of a handshake that may be shorter than what a client may ask for as the longest of all (RFC 6066, 4). A
+# handshake of 131 KB in records of a byte took 80 ms.
+_SHORT_HANDSHAKE_RECORDS = 64
+_SHORT_BYTES = 512
 _HEADER_BYTES = 5
 # Change of cipher, alert, handshake, application data, heartbeat (RFC 8446, 5.1; RFC 6520).
 _CONTENT_TYPES = range(20, 25)
@@ -30,12 +34,11 @@ _LONGEST_RECORD = 16_384 + 2_048
 
 
 class TooManyRecords(ssl.SSLError):
-    """Of a peer, without data; `reason` as OpenSSL's errors have one."""
+    """Of a peer; `reason` as OpenSSL's errors have one."""
 
-    reason = "TOO_MANY_RECORDS_WITHOUT_DATA"
-
-    def __init__(self) -> None:
-        super().__init__(ssl.SSL_ERROR_SSL, "too many TLS records without data")
+    def __init__(self, which: str) -> None:
+        super().__init__(ssl.SSL_ERROR_SSL, f"too many {which}")
+        self.reason = f"too many {which}".replace(" ", "_").upper()
 
 
 class _Records:
@@ -48,8 +51,8 @@ class _Records:
         self._bytes = b""
         self._position = 0
 
-    def pass_one(self) -> bool:
-        """Whether there was something to pass on; the end of the stream comes last."""
+    def pass_one(self) -> int:
+        """How many bytes were passed on; the end of the stream comes last, and counts as one."""
         if self._source.pending:
             self._bytes = self._bytes[self._position :] + self._source.read()
             self._position = 0
@@ -57,13 +60,13 @@ class _Records:
         if size:
             self._sink.write(self._bytes[self._position : self._position + size])
             self._position += size
-            return True
+            return size
         if self._source.eof and not self._sink.eof:
             self._sink.write(self._bytes[self._position :])
             self._position = len(self._bytes)
             self._sink.write_eof()
-            return True
-        return False
+            return 1
+        return 0
 
     def size_of_next(self) -> int:
         """0 while a record is not whole. What is no record is passed on as it is, for OpenSSL says so at once."""
@@ -83,16 +86,20 @@ class _ServerSide(ssl.SSLObject):
     outgoing: ssl.MemoryBIO
     connection: socket.socket | None
     records: _Records
+    _short_handshake_records = 0
     _without_data = 0
     _data_bytes = 0
 
     def do_handshake(self) -> None:
+        """Raises SSLError also for a peer that sends too many short records."""
         while True:
             try:
                 super().do_handshake()
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                if not self.records.pass_one():
+                passed = self.records.pass_one()
+                if not passed:
                     raise
+                self._count_in_handshake(passed)
             except ssl.SSLError:
                 self._send_alert()
                 raise
@@ -132,10 +139,15 @@ class _ServerSide(ssl.SSLObject):
             else:
                 return
 
+    def _count_in_handshake(self, record_bytes: int) -> None:
+        self._short_handshake_records += record_bytes < _SHORT_BYTES
+        if self._short_handshake_records > _SHORT_HANDSHAKE_RECORDS:
+            raise TooManyRecords("short TLS records in a handshake") from None
+
     def _count(self, is_without_data: bool) -> None:
         self._without_data += is_without_data
         if self._without_data > _RECORDS_WITHOUT_DATA + self._data_bytes // _DATA_FOR_ONE_MORE:
-            raise TooManyRecords from None
+            raise TooManyRecords("TLS records without data") from None
 
     def _send_alert(self) -> None:
         """As much as fits: what was sent before has gone out, for the peer has answered it."""

@@ -33,7 +33,8 @@ _REASONS = {
     "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": _REFUSES,
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "it refuses the handshake",
     "TLSV1_ALERT_DECRYPT_ERROR": _REFUSES,
-    "TOO_MANY_RECORDS_WITHOUT_DATA": "it sent too many TLS records without data",
+    "TOO_MANY_TLS_RECORDS_WITHOUT_DATA": "it sent too many TLS records without data",
+    "TOO_MANY_SHORT_TLS_RECORDS_IN_A_HANDSHAKE": "it sent its handshake in too many short TLS records",
 }
 
 

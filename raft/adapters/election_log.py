@@ -105,21 +105,24 @@ def _measure(path: Path) -> tuple[int, int, bool]:
 
 def read_elections(folder: Path) -> list[ElectionEvent]:
     """All that is kept, oldest first; lines that a crash tore are left out. Raises OSError for unreadable files."""
-    return [event for name in (OLD_FILE_NAME, FILE_NAME) for event in _events(folder / name)]
+    return list(_all_events(folder))
 
 
-def read_role_events(folder: Path) -> tuple[RoleEvent, ...]:
-    """The same without the leaders that were known. Raises OSError for unreadable files."""
-    return tuple(
-        RoleEvent(
+def read_role_events(folder: Path) -> Iterator[RoleEvent]:
+    """The same without the leaders that were known, decoded as they are asked for. Raises OSError for unreadable
+    files."""
+    for event in _all_events(folder):
+        yield RoleEvent(
             node_id=event.node_id,
             timestamp_ms=event.timestamp_ms,
             role=event.role,
             epoch=event.epoch,
             cause=event.cause,
         )
-        for event in read_elections(folder)
-    )
+
+
+def _all_events(folder: Path) -> Iterator[ElectionEvent]:
+    return (event for name in (OLD_FILE_NAME, FILE_NAME) for event in _events(folder / name))
 
 
 def _events(path: Path) -> Iterator[ElectionEvent]:

@@ -68,13 +68,15 @@ class Model:
         preferred = Counter(replicas[0] for replicas in existing)
         turns = sorted(turns, key=lambda turn: preferred[turn[1]])
         placed: list[tuple[int, ...]] = []
+        # An order holds for about as many partitions as there are brokers, fenced ones among them.
+        times = sum(len(ring) for rack in self.racks for ring in rack.rings) // len(turns)
         while len(placed) < count:
             if placed:
                 shuffle(self.racks, self.random_source)
                 for ring in chain.from_iterable(rack.rings for rack in self.racks):
                     shuffle(ring, self.random_source)
                 turns = self.turns()
-            placed += [self.place_one(*turn, factor) for turn in turns[: count - len(placed)]]
+            placed += [self.place_one(*turn, factor) for turn in (turns * times)[: count - len(placed)]]
         return placed
 
     def turns(self) -> list[tuple[int, int]]:

@@ -41,7 +41,7 @@ def read_folder(folder: Path) -> Noted:
     """
     inner = folder / FOLDER_NAME
     metadata_log = inner if inner.is_dir() else folder
-    return Noted(str(folder), read_role_events(metadata_log), tuple(_leader_changes(metadata_log)))
+    return Noted(str(folder), tuple(read_role_events(metadata_log)), tuple(_leader_changes(metadata_log)))
 
 
 def read_folders(folders: Iterable[Path]) -> list[Noted]:

@@ -3,14 +3,15 @@ the nodes and brokers: what each serves, and how far it follows the log.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from itertools import islice
+from typing import Final, Protocol, TypeVar
 
 import grpc
 
 from kquorum.metadata.grpc.access import Context, MemberGate
-from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader
+from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader, SliceTurns
 from kquorum.metadata.image.image import Provenance
 from kquorum.metadata.members import BrokerProgress, BrokerStanding, Waited, waited_for
 from kquorum.metadata.state_hash.comparison import StateComparison, reports_message
@@ -21,6 +22,9 @@ from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumServicer
 from kquorum.wire.protocol.api_keys import ApiKey
 
+# Of one turn of the loop, some milliseconds each: a note is a line of JSON, for a change two batches are read.
+_EVENTS_AT_ONCE: Final = 128
+_CHANGES_AT_ONCE: Final = 16
 WAIT_TIMEOUT_MS: Final = 10_000
 LONGEST_WAIT_MS: Final = 600_000
 LOOK_EVERY_S: Final = 0.02
@@ -29,6 +33,8 @@ _STANDINGS: Final = {
     BrokerStanding.ACTIVE: pb.ACTIVE,
     BrokerStanding.IN_CONTROLLED_SHUTDOWN: pb.IN_CONTROLLED_SHUTDOWN,
 }
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,21 +227,26 @@ class QuorumSource(Protocol):
         """Returns once the target leads. Raises NotTheLeader; or TransferRefused, also where it was not elected."""
         ...
 
-    def role_events(self) -> Sequence[RoleEvent]:
-        """What this node noted; raises DecodeError where its notes cannot be read."""
+    def role_events(self) -> Iterable[RoleEvent]:
+        """What this node noted, read as it is asked for."""
         ...
 
-    def leader_changes(self, from_epoch: int) -> AsyncGenerator[LeaderChangeAt]:
-        """Those of the committed log, ascending; raises LogUnreadable."""
+    def leader_changes(self, from_epoch: int) -> Iterator[LeaderChangeAt]:
+        """Those of the committed log, ascending, read as they are asked for; raises LogUnreadable or DecodeError."""
         ...
 
 
 class QuorumService(MembersCalls, QuorumServicer):
     def __init__(
-        self, source: QuorumSource, members: MembersSource | None = None, gate: MemberGate | None = None
+        self,
+        source: QuorumSource,
+        slices: SliceTurns,
+        members: MembersSource | None = None,
+        gate: MemberGate | None = None,
     ) -> None:
         """Without `members` the calls that tell of nodes and brokers are not served."""
         self._source = source
+        self._slices = slices
         self.gate = gate
         self.members = members
 
@@ -277,17 +288,26 @@ class QuorumService(MembersCalls, QuorumServicer):
         await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         response = pb.GetElectionsResponse(node_id=self._source.node_id)
         try:
-            response.events.extend(
-                event_message(event)
-                for event in self._source.role_events()
-                if event.epoch >= request.from_epoch
-            )
-            async for change in self._source.leader_changes(request.from_epoch):
-                response.leader_changes.append(change_message(change))
-                await asyncio.sleep(0)  # a long history is read batch by batch, between the node's other work
+            async for events in self._in_slices(self._source.role_events(), _EVENTS_AT_ONCE):
+                response.events.extend(
+                    event_message(event) for event in events if event.epoch >= request.from_epoch
+                )
+            changes = self._source.leader_changes(request.from_epoch)
+            async for some in self._in_slices(changes, _CHANGES_AT_ONCE):
+                response.leader_changes.extend(map(change_message, some))
         except (LogUnreadable, DecodeError) as error:
             await context.abort(grpc.StatusCode.DATA_LOSS, str(error))
         return response
+
+    async def _in_slices(self, items: Iterable[T], count: int) -> AsyncGenerator[list[T]]:
+        """A long history is read between the node's other work, and in turn with what other clients read."""
+        left = iter(items)
+        while True:
+            async with self._slices:
+                some = list(islice(left, count))
+            if not some:
+                return
+            yield some
 
 
 def replica_message(status: ReplicaStatus, *, is_voter: bool) -> pb.QuorumReplica:

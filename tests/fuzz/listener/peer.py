@@ -19,7 +19,7 @@ _SLOWEST_BYTES_PER_S = 262_144
 _DEAF_S = 2.5
 
 
-class _Connection(asyncio.Protocol):
+class PeerConnection(asyncio.Protocol):
     def __init__(self) -> None:
         self.received = bytearray()
         self.news = asyncio.Event()
@@ -55,7 +55,7 @@ class Peer:
         """`login` are requests that come first on each connection, one after the other."""
         self._address = host, port
         self._login = login
-        self._connection: _Connection | None = None
+        self._connection: PeerConnection | None = None
         self._fences = -1
         self.connections = 0
 
@@ -98,17 +98,21 @@ class Peer:
             self._connection.transport.abort()
             self._connection = None
 
-    async def _connected(self) -> _Connection:
+    async def _connected(self) -> PeerConnection:
         if self._connection is None or self._connection.is_lost:
-            loop = asyncio.get_running_loop()
-            _, self._connection = await loop.create_connection(_Connection, *self._address)
+            self._connection = await self._open()
             self.connections += 1
             for request in self._login:
                 self._connection.transport.write(encode_frame(request))
                 await self._see_next(self._connection)
         return self._connection
 
-    async def _see_answer(self, connection: _Connection) -> None:
+    async def _open(self) -> PeerConnection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(PeerConnection, *self._address)
+        return connection
+
+    async def _see_answer(self, connection: PeerConnection) -> None:
         """The request behind the input is answered in its turn, unless the input ended the connection."""
         self._fences -= 1
         fence = self._fences
@@ -116,7 +120,7 @@ class Peer:
         while await self._see_next(connection) not in (fence, None):
             pass
 
-    async def _see_next(self, connection: _Connection) -> int | None:
+    async def _see_next(self, connection: PeerConnection) -> int | None:
         """The correlation id of the next answer; None once the connection is lost."""
         while not connection.is_lost:
             if (correlation_id := connection.next_correlation_id()) is not None:
@@ -125,13 +129,13 @@ class Peer:
             await connection.news.wait()
         return None
 
-    async def _see_end(self, connection: _Connection) -> None:
+    async def _see_end(self, connection: PeerConnection) -> None:
         while not connection.is_lost:
             connection.received.clear()
             connection.news.clear()
             await connection.news.wait()
 
-    async def _drip(self, connection: _Connection) -> None:
+    async def _drip(self, connection: PeerConnection) -> None:
         while not connection.is_lost:
             connection.transport.write(b"\x00")
             await asyncio.sleep(_DRIP_S)

@@ -22,14 +22,16 @@ from kquorum.node.config.load import load_config
 from kquorum.node.config.materialise import free_ports
 from kquorum.node.process import run_node
 from tests.attacks.loop_turns import Turns, measured
+from tests.support.certificates import authority, issued, write
 from tests.support.single_node import NODE_ID, both_roles, write_config
 
 LIMIT_S = 0.05
 USER, SUPER_USER = "mallory", "admin"
 SECRET = "a-secret-of-a-test"
+_AUTHORITY = "ca.pem"
 _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 60.0
-_LISTENERS = ("PLAINTEXT", "LOGIN", "CONTROLLER")
+_LISTENERS = ("PLAINTEXT", "LOGIN", "TLS", "CONTROLLER")
 # The peers of the fuzzer wait for the node to give them up, and so less long than the defaults have it.
 _SHORT_TIMES = {
     "kquorum.frame.timeout.ms": 1_000,
@@ -39,10 +41,14 @@ _SHORT_TIMES = {
 _USERS = " ".join(f'user_{name}="{SECRET}"' for name in ("node", USER, SUPER_USER))
 # With an authorizer the controllers' listener must ask for a login: nodes use it too.
 _SECURED: dict[str, object] = {
-    "listener.security.protocol.map": ("PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"),
+    "listener.security.protocol.map": (
+        "PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT,TLS:SASL_SSL,CONTROLLER:SASL_PLAINTEXT"
+    ),
     "sasl.mechanism.controller.protocol": "PLAIN",
     "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
     "listener.name.login.plain.sasl.jaas.config": f"PlainLoginModule required {_USERS};",
+    "listener.name.tls.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.tls.plain.sasl.jaas.config": f"PlainLoginModule required {_USERS};",
     "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
     "listener.name.controller.plain.sasl.jaas.config": (
         f'PlainLoginModule required username="node" password="{SECRET}" {_USERS};'
@@ -72,6 +78,11 @@ class MeasuredNode:
         assert self.process.pid is not None
         return self.process.pid
 
+    @property
+    def trust(self) -> dict[str, str]:
+        """A client's keys for a node with TLS."""
+        return {"ssl.truststore.location": str(self.folder / _AUTHORITY)}
+
     def told(self) -> str:
         logs = sorted(self.folder.rglob("kquorum.log*"))
         return self.output.read_text() + "".join(path.read_text() for path in logs)
@@ -94,7 +105,12 @@ def measured_node(folder: Path, *, is_secured: bool, limit_s: float = LIMIT_S) -
     names = _LISTENERS if is_secured else ("PLAINTEXT", "CONTROLLER")
     ports = dict(zip((*names, "grpc", "metrics"), free_ports(len(names) + 2), strict=True))
     roles = both_roles({name: ports[name] for name in names}, grpc=ports["grpc"], metrics=ports["metrics"])
-    others = {"inter.broker.listener.name": "PLAINTEXT"} | _SHORT_TIMES | (_SECURED if is_secured else {})
+    others = {"inter.broker.listener.name": "PLAINTEXT"} | _SHORT_TIMES
+    if is_secured:
+        folder.mkdir(parents=True, exist_ok=True)
+        key_store = write(folder / "node.pem", issued("node", "localhost"))
+        write(folder / _AUTHORITY, authority().pem.decode())
+        others |= _SECURED | {"listener.name.tls.ssl.keystore.location": key_store}
     config, output = write_config(folder, roles | others), folder / "node.out"
     assert run(["format", "-c", str(config)]) == 0
     output.touch()

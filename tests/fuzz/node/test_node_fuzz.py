@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from tests.fuzz.node.campaign import Campaign, WayReport
 from tests.fuzz.node.grpc_inputs import GrpcInputs
 from tests.fuzz.node.http_inputs import HttpInputs
 from tests.fuzz.node.measured_node import LIMIT_S
-from tests.fuzz.node.ways import WAYS
+from tests.fuzz.node.tls_inputs import TlsInputs
+from tests.fuzz.node.ways import WAYS, Maker
 
 
 def run(folder: Path, inputs: int, *names: str, limit_s: float = LIMIT_S) -> list[WayReport]:
@@ -27,6 +29,14 @@ def test_no_input_holds_the_loop_of_a_node_up(tmp_path: Path) -> None:
     assert all(0 < report.longest_s < LIMIT_S for report in reports)
     # gRPC's own words about headers that it cannot read.
     assert "hpack_parser" not in (tmp_path / "open" / "node.out").read_text()
+
+
+def test_no_handshake_holds_the_loop_of_a_node_up(tmp_path: Path) -> None:
+    (report,) = run(tmp_path, 500, "tls-before-login")
+    assert not report.findings, str(report)
+    assert report.inputs == 500
+    assert 0 < report.longest_s < LIMIT_S
+    assert {"a huge hello", "mixed records", "inside TLS: an odd login"} <= report.kinds.keys()
 
 
 @pytest.mark.slow
@@ -48,8 +58,12 @@ def test_an_input_in_a_long_turn_is_named_and_kept(tmp_path: Path) -> None:
     assert "alone" in found
 
 
-@pytest.mark.parametrize("inputs", [HttpInputs, GrpcInputs])
-def test_the_same_seed_and_number_make_the_same_input(inputs: type[HttpInputs] | type[GrpcInputs]) -> None:
+def tls_inputs(seed: int) -> TlsInputs:
+    return TlsInputs(HttpInputs(seed), seed)
+
+
+@pytest.mark.parametrize("inputs", [HttpInputs, GrpcInputs, tls_inputs])
+def test_the_same_seed_and_number_make_the_same_input(inputs: Callable[[int], Maker]) -> None:
     first, second, other = (inputs(seed) for seed in (3, 3, 4))
     assert [first.make(number) for number in range(200)] == [second.make(number) for number in range(200)]
     assert [first.make(number) for number in range(200)] != [other.make(number) for number in range(200)]

@@ -16,6 +16,8 @@ from tests.fuzz.node.grpc_peer import GrpcPeer
 from tests.fuzz.node.http_inputs import HttpInputs
 from tests.fuzz.node.kafka_inputs import KafkaInputs, authenticate, handshake
 from tests.fuzz.node.measured_node import SECRET, SUPER_USER, USER, MeasuredNode
+from tests.fuzz.node.tls_inputs import TlsInputs
+from tests.fuzz.node.tls_peer import TlsPeer
 from tests.support.cluster import CLUSTER_ID
 from tests.support.single_node import HOST
 
@@ -52,14 +54,18 @@ class Way:
             return GrpcInputs(seed)
         if self.listener == "metrics":
             return HttpInputs(seed)
-        offered = await _offered(node.ports[self.listener])
+        # The listener with TLS offers what the one without does.
+        offered = await _offered(node.ports["LOGIN" if self.listener == "TLS" else self.listener])
         inputs = _inputs(tuple(offered.items()), seed)
-        return KafkaInputs(inputs, offered, seed, logs_in=self.logs_in)
+        made = KafkaInputs(inputs, offered, seed, logs_in=self.logs_in)
+        return TlsInputs(made, seed) if self.listener == "TLS" else made
 
     def peer(self, node: MeasuredNode) -> Thrower:
         port = node.ports[self.listener]
         if self.listener == "grpc":
             return GrpcPeer(HOST, port)
+        if self.listener == "TLS":
+            return TlsPeer(HOST, port, node.trust)
         if self.user is None:
             return Peer(HOST, port)
         return Peer(HOST, port, (handshake("PLAIN"), authenticate(encode_plain(self.user, SECRET))))
@@ -75,6 +81,7 @@ WAYS: tuple[Way, ...] = (
     Way("broker-no-acls", True, "PLAINTEXT", 0.05),
     Way("broker-before-login", True, "LOGIN", 0.08, logs_in=True),
     Way("controller-before-login", True, "CONTROLLER", 0.06, logs_in=True),
+    Way("tls-before-login", True, "TLS", 0.06, logs_in=True),
     Way("broker-user", True, "LOGIN", 0.11, user=USER),
     Way("controller-user", True, "CONTROLLER", 0.11, user=USER),
     Way("broker-super", True, "LOGIN", 0.13, user=SUPER_USER),

@@ -228,6 +228,10 @@ def test_a_full_listener_closes_clients_before_nodes(run: RunTest) -> None:
         ):
             node.writer.write(HEARTBEAT)
             await node.next_frame()
+            # The node is idle for longer: uvloop's clock has milliseconds.
+            loop = asyncio.get_running_loop()
+            heard_at_s = loop.time()
+            await until(lambda: loop.time() > heard_at_s + 0.001)
             assert await is_served(client)
             async with raw_client(server) as new:
                 assert await client.is_closed_by_server()

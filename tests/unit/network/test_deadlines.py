@@ -33,7 +33,7 @@ from tests.unit.network.support import (
 LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000)))
 
 
-def limits(**arguments: int) -> ServerLimits:
+def limits(**arguments: Any) -> ServerLimits:
     return ServerLimits(**({"drain_timeout_ms": 200} | arguments))
 
 

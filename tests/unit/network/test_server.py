@@ -125,6 +125,30 @@ def test_no_more_requests_are_handled_than_the_limit_allows_in_flight(run: RunTe
     run(test())
 
 
+def test_an_api_may_have_fewer_requests_in_flight_on_a_connection(run: RunTest) -> None:
+    async def test() -> None:
+        held: Held = []
+        limits = ServerLimits(max_in_flight_by_api={ECHO: 3}, drain_timeout_ms=200)
+        async with (
+            serving(holding_handler(held), limits=limits) as server,
+            raw_client(server) as client,
+            raw_client(server) as other,
+        ):
+            client.writer.write(b"".join(echo_request(str(number), number) for number in range(6)))
+            assert await settled(lambda: server.counters.requests) == 3
+            # It is answered, though it goes out behind two others, and so is not in flight any more.
+            held[2][2](echo_response(FLEXIBLE, "2"))
+            assert await settled(lambda: server.counters.requests) == 4
+            other.writer.write(echo_request("other", 9))
+            assert await settled(lambda: server.counters.requests) == 5
+            for number in (0, 1, 3):
+                held[number][2](echo_response(FLEXIBLE, str(number)))
+            assert await settled(lambda: server.counters.requests) == 7
+            assert [await client.next_echo() for _ in range(4)] == [(n, str(n)) for n in range(4)]
+
+    run(test())
+
+
 def test_a_peer_that_does_not_read_is_no_longer_served_nor_read_from(run: RunTest) -> None:
     async def test() -> None:
         text = "x" * 30_000

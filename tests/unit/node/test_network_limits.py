@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kquorum.metadata.adapters.controller_channel import SHARE_OF_ALL
 from kquorum.network.connection_quota import Refusal
 from kquorum.network.limits import NO_LIMIT, BudgetLimits
 from kquorum.network.request_budget import RequestBudget
@@ -49,6 +50,14 @@ def test_a_config_that_says_nothing_is_bounded_by_the_descriptors_alone(tmp_path
 def test_the_listener_of_controllers_makes_room_for_nodes(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, SMALL)).node(1)
     assert server_limits(config, config.controller_listeners[0]).evicts_after_idle_ms == 10_000
+
+
+def test_a_controller_has_as_many_envelopes_of_a_connection_in_hand_as_a_broker_sends(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, SMALL))
+    controller, member = config.node(1), config.node(11)
+    limits = server_limits(controller, controller.controller_listeners[0])
+    assert limits.max_in_flight_by_api == {ApiKey.ENVELOPE: SHARE_OF_ALL}
+    assert server_limits(member, member.broker_listeners[0]).max_in_flight_by_api == {}
 
 
 def test_the_keys_of_a_node_reach_its_quota_and_budget(tmp_path: Path) -> None:

@@ -127,6 +127,42 @@ def test_what_comes_with_the_handshake_s_end_counts_too(keys: Keys) -> None:
         server.read()
 
 
+def hello_in_records(keys: Keys, size: int) -> tuple[ssl.SSLObject, ssl.MemoryBIO]:
+    """A server that has got a ClientHello of 2 KB and more in records of so many bytes each."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = listener("SSL", keys.node).ssl_context
+    assert context is not None
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    client = client_context(keys.trust)
+    client.set_alpn_protocols([f"{number:0200}" for number in range(10)])
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=HOST).do_handshake()
+    whole = outgoing.read()
+    header, message = whole[:3], whole[5:]
+    assert len(message) > 2_000
+    for start in range(0, len(message), size):
+        piece = message[start : start + size]
+        to_server.write(header + len(piece).to_bytes(2, "big") + piece)
+    return server, to_client
+
+
+def test_a_handshake_in_tiny_records_is_not_read_to_its_end(keys: Keys) -> None:
+    """One of 131 KB in records of a byte held the loop for 80 ms, before anybody had shown a certificate."""
+    server, _ = hello_in_records(keys, 1)
+    with pytest.raises(ssl.SSLError, match="too many short TLS records in a handshake"):
+        server.do_handshake()
+
+
+@pytest.mark.parametrize("size", [64, 512, 16_384])
+def test_a_handshake_may_come_in_some_records(keys: Keys, size: int) -> None:
+    """512 bytes is the least that a client may ask for (RFC 6066, 4)."""
+    server, to_client = hello_in_records(keys, size)
+    with pytest.raises(ssl.SSLWantReadError):
+        server.do_handshake()
+    assert to_client.pending, "the server has answered"
+
+
 def test_the_end_of_the_stream_comes_after_its_records(keys: Keys) -> None:
     pair = Pair(keys)
     pair.client.tls.write(b"last")

@@ -192,7 +192,7 @@ def test_the_power_may_go_at_any_moment(seed: int) -> None:
     call that wrote it has returned there is one."""
     random_source = Random(seed)
     disk = FaultFileSystem(FOLDER)
-    left = []
+    left: list[FaultFileSystem] = []
     disk.on_call = lambda _count, _name: left.extend(disk.power_cut(random_source) for _ in range(3))
     write_snapshot(PATH, ID, batches(), fs=disk)
     assert len(left) > 30

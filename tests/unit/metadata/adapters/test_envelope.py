@@ -1,5 +1,7 @@
 """Envelopes: what a broker packs, a controller unpacks; and every way in which one can be wrong has its own error."""
 
+import asyncio
+import math
 import struct
 import threading
 from typing import Any
@@ -29,6 +31,8 @@ from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_vers
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_response, encode_request, encode_request_header
 from tests.support.running_controllers import RunningController, run
+from kquorum.network.turns import Served
+from tests.unit.network.support import until
 
 SERVED = controller_listener_apis()
 MAX_ELEMENTS = ServerLimits().max_elements
@@ -271,6 +275,39 @@ def test_what_the_listener_takes_holds_inside_of_envelopes() -> None:
             assert errors == [ErrorCode.unsupported_version, ErrorCode.none]
             assert len(running.controller.requests) == 1
 
+    run(work())
+
+
+def test_a_long_request_inside_that_was_read_aside_is_handled_when_its_turn_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Several may have been read meanwhile, and each may take long."""
+    topics = ["a-topic-of-a-long-name"] * 1_900
+    body = {"topic_names": topics, "timeout_ms": 1}
+    asked = envelope(request_data=packed(ApiKey.DELETE_TOPICS, 5, body))
+    line: list[Served] = []
+
+    class HeldTurns:
+        def ask(self, served: Served) -> None:
+            line.append(served)
+
+    monkeypatch.setattr(listener, "turns_of", lambda _loop: HeldTurns())
+
+    async def work() -> None:
+        async with RunningController(1, lambda _: {"responses": ()}) as running:
+            channel = ControllerChannel(
+                lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
+            )
+            answering = asyncio.ensure_future(channel.request(ApiKey.ENVELOPE, asked))
+            await until(lambda: bool(line))
+            assert running.controller.requests == []
+            assert not line[0].goes_first()
+            assert not line.pop().take_turn(math.inf)
+            assert (await answering).error_code is ErrorCode.none
+            assert len(running.controller.requests) == 1
+            channel.close()
+
+    warm_up.warm_version(ApiKey.DELETE_TOPICS, 5)
     run(work())
 
 

@@ -1,6 +1,7 @@
 """The gRPC service Quorum, and the command line's side of it."""
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
+from collections.abc import Iterable, Iterator
 
 import grpc
 import pytest
@@ -42,10 +43,10 @@ class FakeQuorum:
             raise self._refusal
         self.targets.append(target_id)
 
-    def role_events(self) -> Sequence[RoleEvent]:
+    def role_events(self) -> Iterable[RoleEvent]:
         return EVENTS
 
-    async def leader_changes(self, from_epoch: int) -> AsyncGenerator[LeaderChangeAt]:
+    def leader_changes(self, from_epoch: int) -> Iterator[LeaderChangeAt]:
         for change in CHANGES:
             if change.epoch >= from_epoch:
                 yield change
@@ -112,3 +113,45 @@ def test_a_damaged_log_is_data_loss() -> None:
         return failure.code()
 
     assert run(main) is grpc.StatusCode.DATA_LOSS
+
+
+class LongHistory(FakeQuorum):
+    """`read` counts what was read since the loop had its last turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = 0
+
+    def role_events(self) -> Iterator[RoleEvent]:
+        for _ in range(5_000):
+            self.read += 1
+            yield EVENTS[0]
+
+    def leader_changes(self, from_epoch: int) -> Iterator[LeaderChangeAt]:
+        for _ in range(1_000):
+            self.read += 1
+            yield CHANGES[0]
+
+
+def test_long_histories_are_read_slice_by_slice_whatever_number_of_clients_asks() -> None:
+    async def main() -> tuple[int, set[tuple[int, int]]]:
+        quorum, most = LongHistory(), 0
+
+        async def look() -> None:
+            nonlocal most
+            while True:
+                most, quorum.read = max(most, quorum.read), 0
+                await asyncio.sleep(0)
+
+        server = await start_inspect_server(HOST, 0, FakeSource(), quorum=quorum)
+        looking = asyncio.ensure_future(look())
+        async with grpc.aio.insecure_channel(f"{HOST}:{server.bound_port}") as channel:
+            asked = (QuorumStub(channel).GetElections(pb.GetElectionsRequest()) for _ in range(5))
+            answers = await asyncio.gather(*asked)
+        looking.cancel()
+        await server.stop(0.1)
+        return most, {(len(each.events), len(each.leader_changes)) for each in answers}
+
+    most, lengths = run(main)
+    assert lengths == {(5_000, 1_000)}
+    assert most <= 128

@@ -12,6 +12,7 @@ from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller.topics.placement import StripedPlacer
 from kquorum.metadata.image.cluster import BrokerRegistration
 from tests.support.controller_world import SeededDice
+from tests.support.calls import calls_of
 
 
 def broker(
@@ -214,3 +215,21 @@ def test_impossible(brokers: list[BrokerRegistration], factor: int, words: str) 
     with pytest.raises(ApiError, match=f".*{words.split('(', maxsplit=1)[0]}") as caught:
         StripedPlacer(brokers, SeededDice()).place(1, factor)
     assert caught.value.code is ErrorCode.invalid_replication_factor
+
+
+@pytest.mark.parametrize("unfenced", [1, 2])
+def test_many_partitions_on_few_unfenced_brokers_take_a_bounded_time(unfenced: int) -> None:
+    """In calls of functions: an order of its own for every two partitions took three times as many."""
+    placer = StripedPlacer([broker(number, fenced=number >= unfenced) for number in range(12)], SeededDice())
+    assert calls_of(lambda: placer.place(9_900, 3)) < 300_000
+
+
+@pytest.mark.parametrize("unfenced", [1, 2])
+def test_fenced_brokers_share_evenly_what_few_unfenced_ones_cannot_hold(unfenced: int) -> None:
+    brokers = [broker(number, fenced=number >= unfenced) for number in range(12)]
+    placed = StripedPlacer(brokers, SeededDice()).place(1_200, 3)
+    assert set(Counter(replicas[0] for replicas in placed).values()) == {1_200 // unfenced}
+    assert all(len(set(replicas)) == 3 for replicas in placed)
+    held = Counter(each for replicas in placed for each in replicas if each >= unfenced)
+    assert len(held) == 12 - unfenced
+    assert max(held.values()) - min(held.values()) <= 40
