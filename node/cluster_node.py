@@ -5,14 +5,15 @@ as committed is what the broker serves. It leaves as Kafka's does: the broker fi
 granted by the controller beside it, then the controller, which hands leadership over.
 """
 
+from typing import TYPE_CHECKING
+
 from broker.image_feed import ImageFeed
 from broker.metadata_cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata.controller.controller import Controller
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from network.security.reloading import ReloadingContext, TlsMaterial
-from network.security.tls import TlsFiles
+from network.security.reloading import ReloadingContext
 from network.server import KafkaServer
 from node.broker import BrokerRole
 from node.broker_calls import broker_calls
@@ -27,10 +28,13 @@ from node.members_source import NodeMembersSource
 from node.observability.latency import LatencyMeter
 from node.quorum_member import Fatal, QuorumMember
 from node.quorum_source import NodeQuorumSource
-from node.security import grpc_keys
+from node.security import grpc_security
 from node.servers import StoppableServer, start_grpc
 from node.tls_watch import TlsWatch
 from raft.adapters.clock import MonotonicWallClock
+
+if TYPE_CHECKING:
+    from metadata.adapters.grpc_inspect import InspectServer
 
 
 class ClusterNode:
@@ -57,6 +61,7 @@ class ClusterNode:
             self.broker = BrokerRole(config, folders, clock, self.member, self._feed())
         self.commits = CommitWatch(self.member, lambda: self.committed_image, warns=config.is_broker)
         self._watchers: list[StoppableServer] = []
+        self.grpc_server: InspectServer | None = None
         self._tls_watch: TlsWatch | None = None
 
     @property
@@ -96,13 +101,12 @@ class ClusterNode:
         self.commits.start()
         if self.controller is not None:
             await self.controller.listen()
-        grpc_tls = grpc_keys(self.config)
-        await self._start_watchers(source, grpc_tls)
+        await self._start_watchers(source)
         if self.controller is not None:
             self.controller.register()
         if self.broker is not None:
             await self.broker.start()
-        self._watch_tls(grpc_tls)
+        self._watch_tls()
 
     async def stop(self) -> None:
         """In good order: clients, partitions and the quorum are left before the log is closed."""
@@ -122,23 +126,22 @@ class ClusterNode:
         if self.broker is not None:
             self.broker.mark_clean_shutdown()
 
-    def _watch_tls(self, grpc_tls: TlsMaterial[TlsFiles] | None) -> None:
+    def _watch_tls(self) -> None:
         contexts = [self.member.security.ssl_context]
         contexts += [server.security.ssl_context for _, server in self.servers]
-        materials = [each.material for each in contexts if isinstance(each, ReloadingContext)]
-        self._tls_watch = TlsWatch([*materials, *(() if grpc_tls is None else (grpc_tls,))])
+        if self.grpc_server is not None:
+            contexts.append(self.grpc_server.security.ssl_context)
+        self._tls_watch = TlsWatch(each.material for each in contexts if isinstance(each, ReloadingContext))
         self._tls_watch.start()
 
-    async def _start_watchers(
-        self, source: NodeInspectSource, grpc_tls: TlsMaterial[TlsFiles] | None
-    ) -> None:
-        grpc_server = await start_grpc(
+    async def _start_watchers(self, source: NodeInspectSource) -> None:
+        grpc_server = self.grpc_server = await start_grpc(
             self.config,
             source,
             NodeQuorumSource(self.member),
             NodeMembersSource(self),
             lambda: broker_calls(self.config, self.member, lambda: self.committed_image),
-            grpc_tls,
+            grpc_security(self.config),
         )
         if grpc_server is not None:
             self._watchers.append(grpc_server)

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Protocol
 from metadata.image.image import MetadataImage
 from network.api_versions import ServerFeatures
 from network.requests import Admission, admit_all
+from network.security.listener_security import ListenerSecurity
 from network.security.names import PROTOCOLS
-from network.security.reloading import TlsMaterial
-from network.security.tls import TlsFiles
 from network.server import Handler, KafkaServer
 from node.config.addresses import Listener
 from node.config.model import NodeConfig
 from node.endpoints import reachable_host
 from node.inspect_source import NodeInspectSource
-from node.network_limits import grpc_limits, is_protected, server_limits, shared_limits
+from node.network_limits import grpc_limits, grpc_shared_limits, is_protected, server_limits, shared_limits
 from node.quorum_source import NodeQuorumSource
 from node.security import image_lookup, listener_security
 from wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from metadata.adapters.grpc_broker import BrokerCalls
+    from metadata.adapters.grpc_inspect import InspectServer
     from metadata.adapters.grpc_members import MembersSource
 
 
@@ -66,8 +66,8 @@ async def start_grpc(
     quorum: NodeQuorumSource,
     members: "MembersSource",
     broker_calls: Callable[[], "BrokerCalls"],
-    tls: TlsMaterial[TlsFiles] | None,
-) -> StoppableServer | None:
+    security: ListenerSecurity,
+) -> "InspectServer | None":
     """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
     address = config.kquorum_grpc_listener
     if address is None:
@@ -83,7 +83,8 @@ async def start_grpc(
         members=members,
         broker_calls=calls,
         gate=calls.gate,
-        tls=tls,
+        security=security,
+        shared=grpc_shared_limits(config),
         limits=grpc_limits(config),
     )
 

@@ -55,7 +55,10 @@ def _is_ours(record: logging.LogRecord) -> bool:
     return message.isascii() and not message.startswith(_NOT_OURS)
 
 
-def _guarded(handler: Any) -> Any:
+def rebuilt_handler(
+    handler: Any, wrap: Callable[[_Behaviour], _Behaviour], deserializer: Callable[[bytes], Any]
+) -> Any:
+    """The handler of a method with something around its behaviour."""
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
@@ -65,9 +68,16 @@ def _guarded(handler: Any) -> Any:
     behaviour: _Behaviour = (
         handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     )
+    return make(wrap(behaviour), deserializer, handler.response_serializer)
+
+
+def _guarded(handler: Any) -> Any:
     judge = _sound_requests if handler.request_streaming else _sound_request
-    wrap = _generator if inspect.isasyncgenfunction(behaviour) else _coroutine
-    return make(wrap(behaviour, judge), _lenient(handler.request_deserializer), handler.response_serializer)
+
+    def wrap(behaviour: _Behaviour) -> _Behaviour:
+        return (_generator if inspect.isasyncgenfunction(behaviour) else _coroutine)(behaviour, judge)
+
+    return rebuilt_handler(handler, wrap, _lenient(handler.request_deserializer))
 
 
 def _coroutine(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:

@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from network.limits import ServerCounters
+from node.config.security_keys import GRPC
 from node.observability.figures import (
     BrokerFigures,
     ControllerFigures,
@@ -114,7 +115,10 @@ def _broker(node: "ClusterNode", role: "BrokerRole") -> BrokerFigures:
 
 
 def _listeners(node: "ClusterNode") -> Mapping[str, Mapping[str, int]]:
+    counters = {name: server.counters for name, server in node.servers}
+    if node.grpc_server is not None:
+        counters[GRPC] = node.grpc_server.counters
     return {
-        name: {each.name: getattr(server.counters, each.name) for each in fields(ServerCounters)}
-        for name, server in node.servers
+        name: {each.name: getattr(counted, each.name) for each in fields(ServerCounters)}
+        for name, counted in counters.items()
     }

@@ -16,13 +16,10 @@ from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.image import MetadataImage
 from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
-from network.security.pem import KeyPair
-from network.security.reloading import TlsMaterial
-from network.security.tls import TlsFiles
 from tests.support.certificates import authority, issued
 from tests.unit.authorizer.acl_worlds import acl, acls_of, authorizer
 from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import failure_of, run, serving
+from tests.unit.grpc.harness import failure_of, run, serving, tls_of
 from tests.unit.grpc.member_world import MEMBERSHIP, member_rig
 from tests.unit.grpc.watching import Nobody
 from wire.proto import broker_pb2 as pb
@@ -151,9 +148,17 @@ def test_over_mutual_tls_the_client_is_whom_its_certificate_names() -> None:
         source = FakeSource()
         member_gate = MemberGate(RequestAuthorizer(authorizer()), source.committed_image, named)
         calls = BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), member_gate)
-        files = TlsFiles(KeyPair(certificate(server).encode(), key(server).encode()), ca, True)
-        tls = TlsMaterial("grpc", {}, lambda _keys: files)
-        async with serving(source, broker_calls=calls, tls=tls) as rig:
+        security = tls_of(
+            {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": certificate(server),
+                "ssl.keystore.key": key(server),
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": ca.decode(),
+                "ssl.client.auth": "required",
+            }
+        )
+        async with serving(source, broker_calls=calls, security=security) as rig:
             address = f"localhost:{rig.server.bound_port}"
             credentials = grpc.ssl_channel_credentials(ca, key(client).encode(), certificate(client).encode())
             async with grpc.aio.secure_channel(address, credentials) as channel:

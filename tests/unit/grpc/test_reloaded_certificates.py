@@ -6,11 +6,10 @@ from pathlib import Path
 
 from cryptography.x509 import load_der_x509_certificate
 
-from network.security.reloading import TlsMaterial
-from network.security.tls import read_tls_files
+from network.security.reloading import ReloadingContext
 from tests.support.certificates import authority, issued, write
 from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import run, serving
+from tests.unit.grpc.harness import run, serving, tls_of
 
 
 async def shown(port: int) -> str:
@@ -27,8 +26,10 @@ def test_a_renewed_certificate_is_shown_to_new_connections(tmp_path: Path) -> No
     write(pem, issued("first", "localhost"))
 
     async def main() -> list[str]:
-        tls = TlsMaterial("grpc", {"ssl.keystore.location": str(pem)}, read_tls_files)
-        async with serving(FakeSource(), tls=tls) as rig:
+        security = tls_of({"ssl.keystore.location": str(pem)})
+        assert isinstance(security.ssl_context, ReloadingContext)
+        tls = security.ssl_context.material
+        async with serving(FakeSource(), security=security) as rig:
             names = [await shown(rig.server.bound_port)]
             write(pem, issued("second", "localhost")[:-300])
             assert not tls.refresh()
