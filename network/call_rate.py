@@ -1,7 +1,7 @@
 """How much clients may ask for in a second, each and all together: who asks for more waits, and loses nothing.
 
 Tokens come back with time. What all share goes to those who wait in turns, one step at a time: to one connection of
-each client after the other. A client with many connections, or one connection with much to ask, takes no turn of another.
+each client after the other. A client with many connections, or a connection with much to ask, takes no turn of another.
 """
 
 from collections.abc import Callable

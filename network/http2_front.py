@@ -42,6 +42,8 @@ log = logging.getLogger("network.server")
 _DEFAULT_LIMITS: Final = GrpcLimits()
 # A full listener closes one that has been idle, or has asked nothing, for so long.
 _EVICTED_AFTER_IDLE_MS: Final = 10_000
+# The handshakes of those that are accepted at once take the loop at once.
+_ACCEPTED_AT_ONCE_S: Final = 0.2
 # What a client takes allows it a frame more, because it has to say so (WINDOW_UPDATE).
 _BYTES_FOR_A_FRAME: Final = 8_192
 # What has come for one side and waits to be passed on: above it the other side is not read from.
@@ -106,7 +108,7 @@ class Http2Front:
             security=security or UNSECURED,
             shared=shared or SharedLimits(),
             warnings=BoundedLog(logging.getLogger("network.server"), time.monotonic),
-            rate=CreationRate(limits.max_connection_creation_rate),
+            rate=CreationRate(limits.max_connection_creation_rate, _ACCEPTED_AT_ONCE_S),
             grpc=limits,
             folder=_private_folder(),
             rate_of_all=SharedBucket(

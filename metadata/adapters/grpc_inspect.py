@@ -31,8 +31,8 @@ from wire.proto.quorum_pb2_grpc import add_QuorumServicer_to_server
 SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
 QUORUM_SERVICE_NAME = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"].full_name
 BROKER_SERVICE_NAME = broker_pb2.DESCRIPTOR.services_by_name["Broker"].full_name
-# For the log and the metrics, as others have the name of their listener.
-LISTENER_NAME = "GRPC"
+# For the log. Listeners of a config have names in upper case.
+_LISTENER_NAME = "grpc"
 HEALTH_POLL_SECONDS = 0.2
 _ADDRESS_REMEDY = "set `kquorum.grpc.listener` to a free address of this machine"
 _FOLDER_REMEDY = "let TMPDIR name a folder that this user may write to"
@@ -179,7 +179,7 @@ def _front(
         return Http2Front(
             host=host,
             port=port,
-            listener_name=LISTENER_NAME,
+            listener_name=_LISTENER_NAME,
             limits=limits,
             security=security,
             shared=shared,

@@ -19,8 +19,7 @@ DEFINITIONS = (
     string(
         "kquorum.grpc.security",
         "plaintext",
-        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc, and needs "
-        "both versions of TLS.",
+        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc.",
         one_of("plaintext", "ssl"),
     ),
     string(

@@ -117,7 +117,7 @@ def _broker(node: "ClusterNode", role: "BrokerRole") -> BrokerFigures:
 def _listeners(node: "ClusterNode") -> Mapping[str, Mapping[str, int]]:
     counters = {name: server.counters for name, server in node.servers}
     if node.grpc_server is not None:
-        counters[GRPC] = node.grpc_server.counters
+        counters[GRPC.lower()] = node.grpc_server.counters
     return {
         name: {each.name: getattr(counted, each.name) for each in fields(ServerCounters)}
         for name, counted in counters.items()
