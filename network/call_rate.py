@@ -87,9 +87,6 @@ class SharedBucket:
             if not of_client:
                 del self._line[waiter.client]
 
-    def give(self, tokens: float) -> None:
-        self._bucket.give(tokens)
-
     def _arm(self) -> None:
         if not self._is_armed and self._line:
             self._is_armed = True

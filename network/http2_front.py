@@ -44,8 +44,9 @@ _DEFAULT_LIMITS: Final = GrpcLimits()
 _EVICTED_AFTER_IDLE_MS: Final = 10_000
 # The handshakes of those that are accepted at once take the loop at once.
 _ACCEPTED_AT_ONCE_S: Final = 0.2
-# What a client takes allows it a frame more, because it has to say so (WINDOW_UPDATE).
+# What a client takes allows it a frame more, because it has to say so (WINDOW_UPDATE): who reads much does not wait.
 _BYTES_FOR_A_FRAME: Final = 8_192
+_MOST_EARNED: Final = 1_000
 # What has come for one side and waits to be passed on: above it the other side is not read from.
 _WAITING_BYTES: Final = 262_144
 # Waking a connection for each frame would cost more than the frame.
@@ -235,6 +236,8 @@ class _FrontConnection(asyncio.Protocol):
         self._outgoing_bytes = 0
         self._server: _ServerSide | None = None
         self._name: str | None = None
+        # Frames other than new streams that need no tokens.
+        self._earned = 0.0
         # Tokens of those that all share, within its turn.
         self._granted = 0
         # Until there are tokens again, and the frames that were refused are read once more.
@@ -384,9 +387,7 @@ class _FrontConnection(asyncio.Protocol):
     def _send(self, data: bytes) -> None:
         self._outgoing_bytes -= len(data)
         self._from_server.note(data)
-        earned = len(data) / _BYTES_FOR_A_FRAME
-        self._rate.give(earned)
-        self._state.rate_of_all.give(earned)
+        self._earned = min(self._earned + len(data) / _BYTES_FOR_A_FRAME, _MOST_EARNED)
         self._active_at_s = self._loop.time()
         self._state.counters.sent_bytes += self._output.write([data])
 
@@ -421,6 +422,9 @@ class _FrontConnection(asyncio.Protocol):
             self._set_muted(is_muted=False)
 
     def _pay(self, cost: int) -> bool:
+        if cost < STREAM_COST and self._earned >= cost:
+            self._earned -= cost
+            return True
         now_s = self._loop.time()
         if not self._rate.take(cost, now_s):
             self._is_waiting = True
