@@ -79,6 +79,11 @@ class InspectServer:
         return self._front.counters
 
     @property
+    def private_path(self) -> str:
+        """Where gRPC itself listens, for the front alone."""
+        return self._front.server_path
+
+    @property
     def security(self) -> ListenerSecurity:
         return self._front.security
 
