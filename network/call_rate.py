@@ -44,8 +44,7 @@ class Bucket:
 class Waiter(Protocol):
     """`client`: those of the same one share its turn."""
 
-    @property
-    def client(self) -> object: ...
+    client: object
 
     def go_on(self, granted: int) -> int:
         """How much of what is granted was not used. May ask to wait again."""

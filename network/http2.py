@@ -64,12 +64,14 @@ def goaway(last_stream_id: int, code: ErrorCode) -> bytes:
 
 
 class Streams:
-    """Those that the client has opened and neither side has ended; the highest number comes last."""
+    """Those that the client has opened and neither side has ended. `is_crowded`: whether there are too many in all, and
+    this client has more than its part."""
 
-    __slots__ = ("has_settings", "highest", "max_open", "open")
+    __slots__ = ("_is_crowded", "has_settings", "highest", "max_open", "open")
 
-    def __init__(self, max_open: int) -> None:
+    def __init__(self, max_open: int, is_crowded: Callable[[], bool] = lambda: False) -> None:
         self.max_open = max_open
+        self._is_crowded = is_crowded
         self.open: set[int] = set()
         self.highest = 0
         # The client has acknowledged the server's settings, and so its limit.
@@ -80,6 +82,11 @@ class Streams:
         most = self.max_open if self.has_settings else self.max_open * _TIMES_BEFORE_SETTINGS
         if len(self.open) >= most:
             reason = f"it opened more than the {self.max_open} streams at a time that it may"
+            raise Http2Violation(ErrorCode.ENHANCE_YOUR_CALM, reason)
+        if self._is_crowded():
+            reason = (
+                "all clients together have as many calls open as they may, and this one more than its part"
+            )
             raise Http2Violation(ErrorCode.ENHANCE_YOUR_CALM, reason)
 
 

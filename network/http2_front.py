@@ -18,7 +18,7 @@ import socket
 import ssl
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
@@ -72,11 +72,33 @@ class _FrontState(ListenerState):
     grpc: GrpcLimits
     folder: Path
     rate_of_all: SharedBucket
+    open_calls: "_OpenCalls"
     names: dict[str, Identity] = field(default_factory=dict)
 
     @property
     def server_path(self) -> str:
         return str(self.folder / _SERVERS_NAME)
+
+
+class _OpenCalls:
+    """Of all connections, by client: each costs the server behind some memory for as long as it is open."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0
+        self._by_client: Counter[object] = Counter()
+
+    def add(self, client: object, change: int) -> None:
+        self._total += change
+        self._by_client[client] += change
+        if not self._by_client[client]:
+            del self._by_client[client]
+
+    def are_too_many(self, client: object) -> bool:
+        """Whether there are as many as there may be, and the client has its part of them. One with less than its part
+        is let in all the same, so there are twice as many at the very most."""
+        part = self._most // max(len(self._by_client), 1)
+        return self._total >= self._most and self._by_client[client] >= max(part, 1)
 
 
 class Http2Front:
@@ -112,6 +134,7 @@ class Http2Front:
             rate=CreationRate(limits.max_connection_creation_rate, _ACCEPTED_AT_ONCE_S),
             grpc=limits,
             folder=_private_folder(),
+            open_calls=_OpenCalls(limits.max_open_calls),
             rate_of_all=SharedBucket(
                 limits.max_calls_per_second * STREAM_COST,
                 limits.max_calls_at_once * STREAM_COST,
@@ -215,7 +238,13 @@ class _FrontConnection(asyncio.Protocol):
         self._transport = transport
         self._identity = Identity(certificate, lease.peer.host, lease.peer.port)
         self._output = Output(transport, state.limits.max_unsent_bytes)
-        streams = self._streams = Streams(limits.max_concurrent_calls)
+        # As one that waits for what all share (network.call_rate).
+        self.client: object = certificate or lease.peer.host
+        streams = self._streams = Streams(
+            limits.max_concurrent_calls, lambda: state.open_calls.are_too_many(self.client)
+        )
+        # Of the open streams, those that all clients' sum has.
+        self._counted = 0
         self._from_client = ClientFrames(streams)
         self._from_server = ServerFrames(streams)
         self._opened_at_s = self._active_at_s = loop.time()
@@ -282,6 +311,7 @@ class _FrontConnection(asyncio.Protocol):
             self._warn(tls_reason(exc))
         self._end()
         self._outgoing.clear()
+        self._count(0)
         if self._server is not None:
             self._server.abort()
         if self._name is not None:
@@ -387,6 +417,7 @@ class _FrontConnection(asyncio.Protocol):
     def _send(self, data: bytes) -> None:
         self._outgoing_bytes -= len(data)
         self._from_server.note(data)
+        self._count(len(self._streams.open))
         self._earned = min(self._earned + len(data) / _BYTES_FOR_A_FRAME, _MOST_EARNED)
         self._active_at_s = self._loop.time()
         self._state.counters.sent_bytes += self._output.write([data])
@@ -410,6 +441,7 @@ class _FrontConnection(asyncio.Protocol):
             self._turn_away(violation)
             return
         self._state.counters.requests += (self._streams.highest - opened + 1) // 2
+        self._count(len(self._streams.open))
         self._is_unread = self._from_client.is_unpaid
         passed = self._incoming[begin : self._position]
         if self._server is not None:
@@ -420,6 +452,11 @@ class _FrontConnection(asyncio.Protocol):
                 self._connect()
         if not self._is_waiting:
             self._set_muted(is_muted=False)
+
+    def _count(self, streams: int) -> None:
+        if streams != self._counted:
+            self._state.open_calls.add(self.client, streams - self._counted)
+            self._counted = streams
 
     def _pay(self, cost: int) -> bool:
         if cost < STREAM_COST and self._earned >= cost:
@@ -447,12 +484,6 @@ class _FrontConnection(asyncio.Protocol):
         self._own_wait = None
         self._is_waiting = False
         self._advance()
-
-    # As one that waits for what all share (network.call_rate)
-
-    @property
-    def client(self) -> object:
-        return self._identity.certificate or self._identity.host
 
     def go_on(self, granted: int) -> int:
         self._is_waiting = False

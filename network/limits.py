@@ -93,6 +93,8 @@ class GrpcLimits:
     write_timeout_ms: int = 30_000
     # Calls of one connection at a time; its client queues those above.
     max_concurrent_calls: int = 256
+    # Of all connections; each takes some 25 KiB.
+    max_open_calls: int = 4_096
     # New calls; those above wait. Ten other frames count as a call.
     max_calls_per_second: int = 1_000
     max_calls_per_second_of_connection: int = 500
@@ -108,6 +110,7 @@ class GrpcLimits:
             "max_idle_ms",
             "write_timeout_ms",
             "max_concurrent_calls",
+            "max_open_calls",
             "max_calls_per_second",
             "max_calls_per_second_of_connection",
             "max_calls_at_once",

@@ -131,6 +131,8 @@ def grpc_limits(config: NodeConfig) -> GrpcLimits:
         max_connection_creation_rate=defaults.max_connection_creation_rate if rate == NO_LIMIT else rate,
         max_idle_ms=min(config.connections_max_idle_ms, NO_LIMIT),
         write_timeout_ms=config.kquorum_output_timeout_ms,
+        max_calls_per_second=config.kquorum_grpc_max_calls_per_second,
+        max_calls_per_second_of_connection=max(config.kquorum_grpc_max_calls_per_second // 2, 1),
     )
 
 

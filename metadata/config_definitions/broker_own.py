@@ -25,7 +25,14 @@ DEFINITIONS = (
     string(
         "kquorum.grpc.listener",
         None,
-        "The address of the gRPC service; none turns it off. listener.name.grpc.max.connections bounds it.",
+        "The address of the gRPC service; none turns it off. listener.name.grpc.max.connections and "
+        "listener.name.grpc.max.connection.creation.rate bound its connections.",
+    ),
+    long(
+        "kquorum.grpc.max.calls.per.second",
+        1_000,
+        "How many new calls the gRPC service takes in a second; a connection may have half of them. Those beyond wait.",
+        at_least(1),
     ),
     string("kquorum.metrics.listener", None, "The address that metrics are read from; none turns it off."),
     long(

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from network.limits import ENTRIES_KEY, MOST_ENTRIES, NO_LIMIT, BudgetLimits, ServerLimits
+from network.limits import ENTRIES_KEY, MOST_ENTRIES, NO_LIMIT, BudgetLimits, GrpcLimits, ServerLimits
 from node.config.addresses import format_address
 from node.config.security_keys import LISTENER_PREFIX, case_problem
 from node.config.values import as_tuple
@@ -71,6 +71,9 @@ class NetworkKeys(BaseModel):
     )
     kquorum_unanswered_request_timeout_ms: _Positive = Field(
         _DEFAULTS.request_timeout_ms, alias="kquorum.unanswered.request.timeout.ms"
+    )
+    kquorum_grpc_max_calls_per_second: _Positive = Field(
+        GrpcLimits().max_calls_per_second, alias="kquorum.grpc.max.calls.per.second"
     )
     # What the file says for single listeners: whole keys, with their values as text.
     listener_limits: tuple[tuple[str, str], ...] = ()

@@ -177,7 +177,8 @@ def test_more_streams_than_announced_end_the_connection_once_the_client_knows_th
     Reader(Purse(1_000), 3).feed(OPENING + SETTINGS_ACK + calls)
     # Before that it cannot know.
     Reader(Purse(1_000), 2).feed(OPENING + calls)
-    assert violation(OPENING + b"".join(call(1 + 2 * number) for number in range(9)), 2)
+    many = violation(OPENING + b"".join(call(1 + 2 * number) for number in range(9)), 2)
+    assert many.code is ErrorCode.ENHANCE_YOUR_CALM
 
 
 def test_streams_that_either_side_has_ended_make_room() -> None:

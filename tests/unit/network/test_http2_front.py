@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -313,13 +313,44 @@ def test_more_streams_at_a_time_than_announced_end_with_enhance_your_calm(run: R
     run(test())
 
 
+def test_when_all_have_too_many_calls_open_the_client_with_more_than_its_part_goes(
+    run: RunTest,
+) -> None:
+    """Clients are told apart by certificate or address; here they are two addresses of this machine."""
+
+    async def test() -> None:
+        limits = GrpcLimits(max_open_calls=4)
+        async with fronting(limits) as rig, AsyncExitStack() as held:
+            _, greedy = await rig.connect(local_addr=("127.0.0.2", 0))
+            held.callback(greedy.close)
+            greedy.write(OPENING + call(1) + call(3) + call(5) + call(7))
+            await until(lambda: rig.front.counters.requests == 4)
+            modest_reader, modest = await rig.connect(local_addr=("127.0.0.3", 0))
+            held.callback(modest.close)
+            modest.write(OPENING + call(1))
+            await until(lambda: rig.front.counters.requests == 5)
+            reader, another = await rig.connect(local_addr=("127.0.0.2", 0))
+            held.callback(another.close)
+            another.write(OPENING + call(1))
+            await rest_of(reader)
+            assert rig.front.counters.bad_frames == 1
+            # Calls that end make room, those of a connection that is lost too.
+            greedy.close()
+            await until(lambda: rig.front.counters.open_connections == 1)
+            modest.write(call(3))
+            await until(lambda: rig.front.counters.requests == 6)
+            assert not modest_reader.at_eof()
+
+    run(test())
+
+
 def test_a_client_that_does_not_read_stops_the_front_from_reading_and_is_closed(run: RunTest) -> None:
     data = frame(FrameType.DATA, 0, 1, bytes(16_000))
 
     async def test() -> None:
         async with fronting(GrpcLimits(write_timeout_ms=400)) as rig:
             reader, writer = await rig.connect(limit=1)
-            writer.transport.pause_reading()
+            cast(asyncio.Transport, writer.transport).pause_reading()
             writer.write(OPENING + call(1))
             await until(lambda: rig.behind.all == len(OPENING + call(1)))
             server_side = next(iter(rig.behind.writers.values()))

@@ -176,6 +176,8 @@ def test_new_grpc_connections_have_a_rate_and_a_limit_by_address(tmp_path: Path)
     assert grpc_limits(broker(tmp_path, GRPC_LISTENER)).max_connection_creation_rate == 50
     rate = '"listener.name.grpc.max.connection.creation.rate" = 3'
     assert grpc_limits(broker(tmp_path, GRPC_LISTENER, rate)).max_connection_creation_rate == 3
+    calls = grpc_limits(broker(tmp_path, GRPC_LISTENER, '"kquorum.grpc.max.calls.per.second" = 7'))
+    assert (calls.max_calls_per_second, calls.max_calls_per_second_of_connection) == (7, 3)
     shared = grpc_shared_limits(broker(tmp_path, GRPC_LISTENER, '"max.connections.per.ip" = 1'))
     shared.quota.take("10.0.0.1")
     assert shared.quota.refusal_of_address("10.0.0.1") is Refusal.ADDRESS
