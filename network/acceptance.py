@@ -24,7 +24,6 @@ _SHUTDOWN_TIMEOUT_S = 2.0
 class Connection(Member, Protocol):
     """What takes over: the transport's protocol too."""
 
-    def data_received(self, data: bytes) -> None: ...
     def connection_lost(self, exc: Exception | None) -> None: ...
 
 
@@ -82,7 +81,7 @@ class Acceptance(asyncio.Protocol):
             opened.abort()
             return
         self._count_proof(is_tls=tls is not None)
-        opened.set_protocol(cast(asyncio.Protocol, connection))
+        opened.set_protocol(cast(asyncio.BaseProtocol, connection))
         self._state.connections.discard(self)
         self._state.connections.add(connection)
         self.closed.set_result(None)

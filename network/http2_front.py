@@ -47,8 +47,10 @@ _ACCEPTED_AT_ONCE_S: Final = 0.2
 # What a client takes allows it a frame more, because it has to say so (WINDOW_UPDATE): who reads much does not wait.
 _BYTES_FOR_A_FRAME: Final = 8_192
 _MOST_EARNED: Final = 1_000
-# What has come for one side and waits to be passed on: above it the other side is not read from.
-_WAITING_BYTES: Final = 262_144
+# What is read at once from a client, and from the server: a connection that is not read from holds no more, and both
+# sides of a transport's buffer. uvloop's own measure, 256 KiB for each connection, would be half a GiB for all.
+_CLIENT_BYTES: Final = 16_384
+_SERVER_BYTES: Final = 32_768
 # Waking a connection for each frame would cost more than the frame.
 _LEAST_WAIT_S: Final = 0.01
 # Linux takes 107 bytes for a socket's path, macOS 103. A connection's number comes behind the folder.
@@ -74,6 +76,9 @@ class _FrontState(ListenerState):
     rate_of_all: SharedBucket
     open_calls: "_OpenCalls"
     names: dict[str, Identity] = field(default_factory=dict)
+    # What was read is copied out of them before anything else is read.
+    from_client: bytearray = field(default_factory=lambda: bytearray(_CLIENT_BYTES))
+    from_server: bytearray = field(default_factory=lambda: bytearray(_SERVER_BYTES))
 
     @property
     def server_path(self) -> str:
@@ -125,6 +130,7 @@ class Http2Front:
                 max_open_files=limits.max_open_files,
                 max_connection_creation_rate=limits.max_connection_creation_rate,
                 max_idle_ms=limits.max_idle_ms,
+                max_unsent_bytes=_CLIENT_BYTES,
                 write_timeout_ms=limits.write_timeout_ms,
                 evicts_after_idle_ms=_EVICTED_AFTER_IDLE_MS,
             ),
@@ -220,7 +226,7 @@ def _private_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="kquorum-", dir=parent))
 
 
-class _FrontConnection(asyncio.Protocol):
+class _FrontConnection(asyncio.BufferedProtocol):
     """A client's connection, and the one to the server behind, which begins once the client speaks HTTP/2."""
 
     def __init__(
@@ -262,7 +268,6 @@ class _FrontConnection(asyncio.Protocol):
         self._beginning = b""
         # What has come from the server.
         self._outgoing: deque[bytes] = deque()
-        self._outgoing_bytes = 0
         self._server: _ServerSide | None = None
         self._name: str | None = None
         # Frames other than new streams that need no tokens.
@@ -280,9 +285,13 @@ class _FrontConnection(asyncio.Protocol):
 
     # asyncio's side
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _size_hint: int) -> bytearray:
+        return self._state.from_client
+
+    def buffer_updated(self, size: int) -> None:
         if self._ending:
             return
+        data = bytes(memoryview(self._state.from_client)[:size])
         self._active_at_s = self._loop.time()
         self._state.counters.received_bytes += len(data)
         if not self._from_client.has_begun and data.startswith(TLS_HANDSHAKE):
@@ -364,7 +373,6 @@ class _FrontConnection(asyncio.Protocol):
 
     def handle_server_data(self, data: bytes) -> None:
         self._outgoing.append(data)
-        self._outgoing_bytes += len(data)
         self._advance()
 
     def handle_server_lost(self) -> None:
@@ -407,7 +415,7 @@ class _FrontConnection(asyncio.Protocol):
             else:
                 self._transport.resume_reading()
         if server is not None:
-            server.set_paused(is_paused=self._output.is_full or self._outgoing_bytes > _WAITING_BYTES)
+            server.set_paused(is_paused=self._output.is_full or bool(self._outgoing))
 
     # From the server to the client
 
@@ -415,7 +423,6 @@ class _FrontConnection(asyncio.Protocol):
         return bool(self._outgoing) and not self._output.is_full and not self._transport.is_closing()
 
     def _send(self, data: bytes) -> None:
-        self._outgoing_bytes -= len(data)
         self._from_server.note(data)
         self._count(len(self._streams.open))
         self._earned = min(self._earned + len(data) / _BYTES_FOR_A_FRAME, _MOST_EARNED)
@@ -514,7 +521,7 @@ class _FrontConnection(asyncio.Protocol):
             return
         self._name = name
         state.names[name] = self._identity
-        self._server = _ServerSide(self, self._beginning)
+        self._server = _ServerSide(self, state.from_server, self._beginning)
         self._beginning = b""
         self._server.open(self._loop, opened)
 
@@ -554,11 +561,12 @@ class _FrontConnection(asyncio.Protocol):
             self._transport.close()
 
 
-class _ServerSide(asyncio.Protocol):
+class _ServerSide(asyncio.BufferedProtocol):
     """The front's connection to the server behind."""
 
-    def __init__(self, front: _FrontConnection, first: bytes) -> None:
+    def __init__(self, front: _FrontConnection, buffer: bytearray, first: bytes) -> None:
         self._front = front
+        self._buffer = buffer
         # What is written before the connection has its transport.
         self._first = first
         self._transport: asyncio.Transport | None = None
@@ -596,14 +604,17 @@ class _ServerSide(asyncio.Protocol):
         if self._is_aborted:
             self._transport.abort()
             return
-        self._transport.set_write_buffer_limits(high=_WAITING_BYTES)
+        self._transport.set_write_buffer_limits(high=_CLIENT_BYTES)
         self._transport.write(self._first)
         self._first = b""
         self.is_full = False
         self._front.handle_server_room()
 
-    def data_received(self, data: bytes) -> None:
-        self._front.handle_server_data(data)
+    def get_buffer(self, _size_hint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, size: int) -> None:
+        self._front.handle_server_data(bytes(memoryview(self._buffer)[:size]))
 
     def pause_writing(self) -> None:
         self.is_full = True
