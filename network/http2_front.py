@@ -13,10 +13,8 @@ gRPC knows a connection by the name that the front's end of it is bound to; `ide
 import asyncio
 import contextlib
 import logging
-import shutil
 import socket
 import ssl
-import tempfile
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -32,12 +30,11 @@ from network.http2 import STREAM_COST, ClientFrames, Http2Violation, ServerFrame
 from network.limits import GrpcLimits, ServerCounters, ServerLimits
 from network.listening import Listening, listening_sockets
 from network.output import Output
+from network.private_folder import SOCKET_NAME, PrivateFolder
 from network.security.listener_security import UNSECURED, ListenerSecurity
 from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
 from network.server_state import Claim, Lease, ListenerState, SharedLimits
 from network.turns import turns_of
-
-log = logging.getLogger("network.server")
 
 _DEFAULT_LIMITS: Final = GrpcLimits()
 # A full listener closes one that has been idle, or has asked nothing, for so long.
@@ -53,9 +50,6 @@ _CLIENT_BYTES: Final = 16_384
 _SERVER_BYTES: Final = 32_768
 # Waking a connection for each frame would cost more than the frame.
 _LEAST_WAIT_S: Final = 0.01
-# Linux takes 107 bytes for a socket's path, macOS 103. A connection's number comes behind the folder.
-_LONGEST_FOLDER: Final = 80
-_SERVERS_NAME: Final = "server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +66,7 @@ class _FrontState(ListenerState):
     """`names`: of each connection to the server behind, by the name that it is bound to."""
 
     grpc: GrpcLimits
-    folder: Path
+    folder: PrivateFolder
     rate_of_all: SharedBucket
     open_calls: "_OpenCalls"
     names: dict[str, Identity] = field(default_factory=dict)
@@ -82,7 +76,7 @@ class _FrontState(ListenerState):
 
     @property
     def server_path(self) -> str:
-        return str(self.folder / _SERVERS_NAME)
+        return str(self.folder.path / SOCKET_NAME)
 
 
 class _OpenCalls:
@@ -139,7 +133,7 @@ class Http2Front:
             warnings=BoundedLog(logging.getLogger("network.server"), time.monotonic),
             rate=CreationRate(limits.max_connection_creation_rate, _ACCEPTED_AT_ONCE_S),
             grpc=limits,
-            folder=_private_folder(),
+            folder=PrivateFolder(),
             open_calls=_OpenCalls(limits.max_open_calls),
             rate_of_all=SharedBucket(
                 limits.max_calls_per_second * STREAM_COST,
@@ -209,7 +203,7 @@ class Http2Front:
         for connection in tuple(state.connections):
             connection.abort()
         await all_closed
-        shutil.rmtree(state.folder, ignore_errors=True)
+        state.folder.remove()
 
     def _check_deadlines(self) -> None:
         now_s = self._loop.time()
@@ -217,13 +211,6 @@ class Http2Front:
             connection.check_deadlines(now_s)
         shortest_ms = min(self._state.grpc.handshake_timeout_ms, self._state.limits.write_timeout_ms)
         self._timer = self._loop.call_later(shortest_ms / 1000 / CHECKS_PER_PERIOD, self._check_deadlines)
-
-
-def _private_folder() -> Path:
-    """That only this user may enter, with a path short enough for sockets. Raises OSError."""
-    wanted = tempfile.gettempdir()
-    parent = wanted if len(wanted) <= _LONGEST_FOLDER - len("/kquorum-12345678") else "/tmp"  # noqa: S108
-    return Path(tempfile.mkdtemp(prefix="kquorum-", dir=parent))
 
 
 class _FrontConnection(asyncio.BufferedProtocol):
@@ -510,12 +497,12 @@ class _FrontConnection(asyncio.BufferedProtocol):
 
     def _connect(self) -> None:
         state = self._state
-        name = str(state.folder / str(self._lease.peer.connection_id))
+        name = str(state.folder.path / str(self._lease.peer.connection_id))
         try:
             opened = _connection_named(name, state.server_path)
         except OSError as error:
-            log.error(
-                "closing the connection of %s: the gRPC server behind takes none: %s", self._lease, error
+            self._warn(
+                f"gRPC's own socket {state.server_path} takes no connection: {error.strerror or error}"
             )
             self.abort()
             return

@@ -259,6 +259,22 @@ def test_calls_above_the_rate_wait_and_those_of_others_do_not_wait_for_them(run:
     run(test())
 
 
+def test_a_connection_that_waits_holds_little_of_what_its_client_sends(run: RunTest) -> None:
+    flood = b"".join(call(1 + 2 * number) for number in range(100)) * 200
+
+    async def test() -> None:
+        async with fronting(GrpcLimits(max_calls_per_second=1, max_calls_at_once=2)) as rig:
+            _, writer = await rig.connect()
+            writer.write(OPENING + flood)
+            await until(lambda: rig.front.counters.mutings == 1)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert rig.front.counters.received_bytes <= 2 * 16_384 < len(flood)
+            writer.transport.abort()
+
+    run(test())
+
+
 def test_what_all_share_is_given_in_turns(run: RunTest) -> None:
     """Of many connections above the node's rate none is without its part."""
     calls = b"".join(call(1 + 2 * number) for number in range(12))
@@ -394,6 +410,23 @@ def test_what_the_server_said_last_gets_to_the_client(run: RunTest) -> None:
             writer.close()
 
     run(test())
+
+
+def test_a_client_for_whom_the_server_behind_has_no_place_is_closed_with_the_reason(
+    run: RunTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with fronting() as rig:
+            await asyncio.to_thread(Path(rig.front.server_path).unlink)
+            reader, writer = await rig.connect()
+            writer.write(OPENING)
+            assert await rest_of(reader) == b""
+            writer.close()
+            assert rig.front.counters.open_connections == 0
+
+    with caplog.at_level(logging.WARNING):
+        run(test())
+    assert "takes no connection: No such file or directory" in caplog.text
 
 
 def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_path: Path) -> None:
