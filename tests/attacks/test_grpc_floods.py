@@ -24,7 +24,7 @@ OPEN_FILES = 1_024
 CONNECTIONS, STREAMS = 30, 200
 SECONDS = 3.0
 # Of the node, as docs/network.md has them.
-RATE, AT_ONCE = 1_000, 256
+RATE, AT_ONCE = 1_000, 64
 # gRPC's pool has some threads more or less at any time.
 MORE_THREADS = 8
 HEADERS = http2.headers(b"/grpc.health.v1.Health/Check")
