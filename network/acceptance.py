@@ -4,14 +4,14 @@ import asyncio
 import logging
 import socket
 import ssl
-from typing import cast
+from collections.abc import Callable
+from typing import Protocol, cast
 
 from kquorum.network.connection_quota import Refusal
 from kquorum.network.security.errors import UnnamedCertificate
 from kquorum.network.security.handshake import CONNECTION
 from kquorum.network.security.tls_reasons import tls_reason
-from kquorum.network.server_connection import ServerConnection
-from kquorum.network.server_state import Claim, Lease, Peer, ServerState
+from kquorum.network.server_state import Claim, Lease, ListenerState, Member, Peer
 from kquorum.wire.addresses import normal_address
 
 log = logging.getLogger("network.server")
@@ -21,16 +21,27 @@ log = logging.getLogger("network.server")
 _SHUTDOWN_TIMEOUT_S = 2.0
 
 
+class Connection(Member, Protocol):
+    """What takes over: the transport's protocol too."""
+
+    def connection_lost(self, exc: Exception | None) -> None: ...
+
+
 class Acceptance(asyncio.Protocol):
-    """The protocol of a socket until a ServerConnection takes over; `closed` is done when it does, too."""
+    """The protocol of a socket until its connection takes over; `closed` is done when it does, too.
+
+    `make` gets the certificate that the peer has shown, in DER.
+    """
 
     def __init__(
         self,
-        state: ServerState,
+        state: ListenerState,
         loop: asyncio.AbstractEventLoop,
         accepted: socket.socket,
         address: tuple[object, ...],
+        make: Callable[[Lease, asyncio.Transport, bytes | None], Connection],
     ) -> None:
+        self._make = make
         self._state = state
         self._loop = loop
         self._socket = accepted
@@ -60,7 +71,7 @@ class Acceptance(asyncio.Protocol):
         tls = opened.get_extra_info("ssl_object")
         certificate = None if tls is None else tls.getpeercert(binary_form=True)
         try:
-            connection = ServerConnection(self._state, self._loop, self._lease, opened, certificate)
+            connection = self._make(self._lease, opened, certificate)
         except UnnamedCertificate as error:
             self._state.warnings.warning("closing the connection of %s: %s", self._lease, error)
             opened.abort()
@@ -70,7 +81,7 @@ class Acceptance(asyncio.Protocol):
             opened.abort()
             return
         self._count_proof(is_tls=tls is not None)
-        opened.set_protocol(connection)
+        opened.set_protocol(cast(asyncio.BaseProtocol, connection))
         self._state.connections.discard(self)
         self._state.connections.add(connection)
         self.closed.set_result(None)

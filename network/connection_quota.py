@@ -60,17 +60,19 @@ class ConnectionQuota:
 
 
 class CreationRate:
-    """A place in time for each new connection, so many to the second; those of one second may come at once."""
+    """A place in time for each new connection, so many to the second; those of `at_once_s` may come at once."""
 
-    def __init__(self, per_second: int) -> None:
+    def __init__(self, per_second: int, at_once_s: float = 1.0) -> None:
         self._interval_s = 0.0 if per_second >= NO_LIMIT else 1.0 / per_second if per_second else float("inf")
+        # One at least, if any.
+        self._at_once_s = max(at_once_s, self._interval_s) if per_second else at_once_s
         self._next_s = 0.0
 
     def delay_s(self, now_s: float) -> float | None:
         """How long the connection has to wait for its place; None when that is too long, and it gets none."""
         if not self._interval_s:
             return 0.0
-        next_s = max(self._next_s, now_s - 1.0) + self._interval_s
+        next_s = max(self._next_s, now_s - self._at_once_s) + self._interval_s
         delay_s = max(0.0, next_s - now_s)
         if delay_s > MAX_DELAY_S:
             return None

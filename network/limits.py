@@ -78,28 +78,48 @@ class ServerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcLimits:
-    """Of the gRPC listener, whose connections gRPC accepts and closes by itself. Kafka's keys:
-    `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections`."""
+    """Of the gRPC listener: the front's (network.http2_front), and what gRPC itself is to keep to. Kafka's keys:
+    `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections` and
+    `max.connection.creation.rate`."""
 
-    # gRPC ends the process where it is given NO_LIMIT.
+    # Each has three descriptors: the client's, and both ends of the one to gRPC.
     max_connections: int = 2_000
-    # For TLS and for HTTP/2's first SETTINGS together.
+    max_open_files: int = NO_LIMIT
+    # A handshake of TLS takes the loop a millisecond, and one that has to show a certificate more.
+    max_connection_creation_rate: int = 50
+    # For TLS, and again for HTTP/2 up to the client's first SETTINGS.
     handshake_timeout_ms: int = 10_000
     # Without a call.
     max_idle_ms: int = 600_000
+    # A peer that output waits for must take some of it within this time.
+    write_timeout_ms: int = 30_000
     # Calls of one connection at a time; its client queues those above.
     max_concurrent_calls: int = 256
+    # Of all connections; each takes some 25 KiB.
+    max_open_calls: int = 4_096
+    # New calls; those above wait. Ten other frames count as a call.
+    max_calls_per_second: int = 1_000
+    max_calls_per_second_of_connection: int = 500
+    # Of those, how many may come at once after a pause: each takes the loop some 0.15 ms with TLS and ACLs.
+    max_calls_at_once: int = 64
     # Of a client's message, before it is unpacked; answers may be longer. The loop reads it, and gRPC's own 4 MiB took
     # it 80 ms.
     max_message_bytes: int = 262_144
 
     def __post_init__(self) -> None:
-        _check_least(
-            self, ("handshake_timeout_ms", "max_idle_ms", "max_concurrent_calls", "max_message_bytes"), 1
+        at_least_one = (
+            "handshake_timeout_ms",
+            "max_idle_ms",
+            "write_timeout_ms",
+            "max_concurrent_calls",
+            "max_open_calls",
+            "max_calls_per_second",
+            "max_calls_per_second_of_connection",
+            "max_calls_at_once",
+            "max_message_bytes",
         )
-        _check_least(self, ("max_connections",), 0)
-        if self.max_connections >= NO_LIMIT:
-            raise ValueError(f"max_connections is {self.max_connections}; it must be less than {NO_LIMIT}")
+        _check_least(self, at_least_one, 1)
+        _check_least(self, ("max_connections", "max_open_files", "max_connection_creation_rate"), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

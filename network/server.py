@@ -22,7 +22,8 @@ from kquorum.network.limits import ServerCounters, ServerLimits
 from kquorum.network.listening import Listening, listening_sockets
 from kquorum.network.requests import Admission, Handler, Reply, RequestContext, admit_all
 from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
-from kquorum.network.server_state import ServerState, SharedLimits
+from kquorum.network.server_connection import ServerConnection
+from kquorum.network.server_state import Lease, ServerState, SharedLimits
 from kquorum.wire.protocol.apis import ApiKey, is_supported, supported_versions
 
 __all__ = (
@@ -111,8 +112,12 @@ class KafkaServer:
             sockets = await listening_sockets(loop, self._host, self._port)
         except OSError as error:
             raise listen_error(self._host, self._port, error) from error
+
+        def make(lease: Lease, transport: asyncio.Transport, certificate: bytes | None) -> ServerConnection:
+            return ServerConnection(self._state, loop, lease, transport, certificate)
+
         self._listening = Listening(
-            loop, sockets, lambda accepted, peer: Acceptance(self._state, loop, accepted, peer).begin()
+            loop, sockets, lambda accepted, peer: Acceptance(self._state, loop, accepted, peer, make).begin()
         )
         self._check_deadlines(loop)
 

@@ -72,27 +72,18 @@ class Member(Protocol):
     def make_room(self) -> None: ...
 
 
-@dataclass(slots=True)
-class ServerState:
+@dataclass(slots=True, kw_only=True)
+class ListenerState:
     """`is_protected`: `max.connections` of the node does not hold for this listener (Kafka: inter-broker).
     `admitted` are the connections that count for the limits."""
 
     listener_name: str
-    handler: Handler
-    supported: Mapping[int, tuple[int, int]]
-    features: Callable[[], ServerFeatures]
     limits: ServerLimits
-    api_versions: ApiVersionsAnswers
     security: ListenerSecurity
     shared: SharedLimits
     warnings: BoundedLog
     rate: CreationRate
     is_protected: bool = False
-    admission: Admission = admit_all
-    # Where long requests are read.
-    reader: Aside = field(default_factory=lambda: Aside("long-requests"))
-    # Where the classes of old versions are imported: a peer that asks in one does not wait for long requests.
-    importer: Aside = field(default_factory=lambda: Aside("old-versions"))
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[Member] = field(default_factory=set)
     connection_ids: "count[int]" = field(default_factory=lambda: count(1))
@@ -167,12 +158,27 @@ class ServerState:
                 counters.refused_over_creation_rate += 1
 
 
+@dataclass(slots=True, kw_only=True)
+class ServerState(ListenerState):
+    """Of a listener for Kafka's protocol."""
+
+    handler: Handler
+    supported: Mapping[int, tuple[int, int]]
+    features: Callable[[], ServerFeatures]
+    api_versions: ApiVersionsAnswers
+    admission: Admission = admit_all
+    # Where long requests are read.
+    reader: Aside = field(default_factory=lambda: Aside("long-requests"))
+    # Where the classes of old versions are imported: a peer that asks in one does not wait for long requests.
+    importer: Aside = field(default_factory=lambda: Aside("old-versions"))
+
+
 class Lease:
     """A socket's place in the counts, from its acceptance to its end. As text it is the peer, for the log."""
 
     __slots__ = ("_state", "address", "peer")
 
-    def __init__(self, state: ServerState, peer: Peer) -> None:
+    def __init__(self, state: ListenerState, peer: Peer) -> None:
         self._state = state
         self.peer = peer
         # What it counts for at the limits; None where it was refused.

@@ -5,14 +5,15 @@ as committed is what the broker serves. It leaves as Kafka's does: the broker fi
 granted by the controller beside it, then the controller, which hands leadership over.
 """
 
+from typing import TYPE_CHECKING
+
 from kquorum.broker.image_feed import ImageFeed
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.state_machine import BrokerStateMachine
 from kquorum.metadata.controller.controller import Controller
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.network.security.reloading import ReloadingContext, TlsMaterial
-from kquorum.network.security.tls import TlsFiles
+from kquorum.network.security.reloading import ReloadingContext
 from kquorum.network.server import KafkaServer
 from kquorum.node.broker import BrokerRole
 from kquorum.node.broker_calls import broker_calls
@@ -27,10 +28,13 @@ from kquorum.node.members_source import NodeMembersSource
 from kquorum.node.observability.latency import LatencyMeter
 from kquorum.node.quorum_member import Fatal, QuorumMember
 from kquorum.node.quorum_source import NodeQuorumSource
-from kquorum.node.security import grpc_keys
+from kquorum.node.security import grpc_security
 from kquorum.node.servers import StoppableServer, start_grpc
 from kquorum.node.tls_watch import TlsWatch
 from kquorum.raft.adapters.clock import MonotonicWallClock
+
+if TYPE_CHECKING:
+    from kquorum.metadata.grpc.server import InspectServer
 
 
 class ClusterNode:
@@ -57,6 +61,7 @@ class ClusterNode:
             self.broker = BrokerRole(config, folders, clock, self.member, self._feed())
         self.commits = CommitWatch(self.member, lambda: self.committed_image, warns=config.is_broker)
         self._watchers: list[StoppableServer] = []
+        self.grpc_server: InspectServer | None = None
         self._tls_watch: TlsWatch | None = None
 
     @property
@@ -96,13 +101,12 @@ class ClusterNode:
         self.commits.start()
         if self.controller is not None:
             await self.controller.listen()
-        grpc_tls = grpc_keys(self.config)
-        await self._start_watchers(source, grpc_tls)
+        await self._start_watchers(source)
         if self.controller is not None:
             self.controller.register()
         if self.broker is not None:
             await self.broker.start()
-        self._watch_tls(grpc_tls)
+        self._watch_tls()
 
     async def stop(self) -> None:
         """In good order: clients, partitions and the quorum are left before the log is closed."""
@@ -122,23 +126,22 @@ class ClusterNode:
         if self.broker is not None:
             self.broker.mark_clean_shutdown()
 
-    def _watch_tls(self, grpc_tls: TlsMaterial[TlsFiles] | None) -> None:
+    def _watch_tls(self) -> None:
         contexts = [self.member.security.ssl_context]
         contexts += [server.security.ssl_context for _, server in self.servers]
-        materials = [each.material for each in contexts if isinstance(each, ReloadingContext)]
-        self._tls_watch = TlsWatch([*materials, *(() if grpc_tls is None else (grpc_tls,))])
+        if self.grpc_server is not None:
+            contexts.append(self.grpc_server.security.ssl_context)
+        self._tls_watch = TlsWatch(each.material for each in contexts if isinstance(each, ReloadingContext))
         self._tls_watch.start()
 
-    async def _start_watchers(
-        self, source: NodeInspectSource, grpc_tls: TlsMaterial[TlsFiles] | None
-    ) -> None:
-        grpc_server = await start_grpc(
+    async def _start_watchers(self, source: NodeInspectSource) -> None:
+        grpc_server = self.grpc_server = await start_grpc(
             self.config,
             source,
             NodeQuorumSource(self.member),
             NodeMembersSource(self),
             lambda: broker_calls(self.config, self.member, lambda: self.committed_image),
-            grpc_tls,
+            grpc_security(self.config),
         )
         if grpc_server is not None:
             self._watchers.append(grpc_server)

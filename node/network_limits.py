@@ -2,6 +2,7 @@
 
 import logging
 import resource
+from dataclasses import replace
 
 from kquorum.metadata.adapters.controller_channel import SHARE_OF_ALL
 from kquorum.metadata.controller_apis import FORWARDABLE_APIS
@@ -9,6 +10,7 @@ from kquorum.network.limits import NO_LIMIT, BudgetLimits, ConnectionLimits, Grp
 from kquorum.network.server import SharedLimits
 from kquorum.node.config.addresses import Listener
 from kquorum.node.config.model import NodeConfig
+from kquorum.node.config.network_keys import CREATION_RATE
 from kquorum.node.config.security_keys import GRPC
 from kquorum.wire.protocol.api_keys import ApiKey
 
@@ -17,8 +19,10 @@ log = logging.getLogger("node.servers")
 # Descriptors that no client may have: of the log, of connections to other nodes, of the metrics.
 _RESERVED_DESCRIPTORS = 256
 _DESCRIPTORS_MAX = 1_048_576
-# Of what connections may have, for gRPC: tools, and members that are no brokers of Kafka's.
+# Of the descriptors that connections may have, for gRPC: tools, and members that are no brokers of Kafka's.
 _GRPC_SHARE = 4
+# The client's connection, and both ends of that between the front and gRPC.
+_FILES_OF_GRPC_CONNECTION = 3
 # An envelope is that much larger than the request inside, at the most: headers, the client's principal and address.
 _ENVELOPE_BYTES = 65_536
 # At a controllers' listener. Nodes send heartbeats every few seconds, or have a Fetch under way.
@@ -58,21 +62,24 @@ _WITHOUT_USUAL = (ApiKey.PRODUCE, ApiKey.ENVELOPE, ApiKey.ALTER_PARTITION)
 
 def shared_limits(config: NodeConfig) -> SharedLimits:
     """What the listeners of one role share."""
-    overrides = {
-        address: each.limit for each in config.max_connections_per_ip_overrides for address in each.addresses
-    }
-    most = min(config.max_connections, connections_that_fit(config))
-    connections = ConnectionLimits(
-        max_connections=most,
-        max_connections_per_address=config.max_connections_per_ip,
-        overrides=overrides,
-        max_connection_creation_rate=config.max_connection_creation_rate,
-    )
+    connections = _connection_limits(config)
     said = config.queued_max_request_bytes
     budget = BudgetLimits(
         max_bytes=said if said > 0 else BudgetLimits().max_bytes, max_requests=config.queued_max_requests
     )
     return SharedLimits(connections, budget)
+
+
+def _connection_limits(config: NodeConfig) -> ConnectionLimits:
+    overrides = {
+        address: each.limit for each in config.max_connections_per_ip_overrides for address in each.addresses
+    }
+    return ConnectionLimits(
+        max_connections=min(config.max_connections, connections_that_fit(config)),
+        max_connections_per_address=config.max_connections_per_ip,
+        overrides=overrides,
+        max_connection_creation_rate=config.max_connection_creation_rate,
+    )
 
 
 def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
@@ -121,14 +128,28 @@ def is_protected(config: NodeConfig, listener: Listener, listeners: int) -> bool
 
 
 def grpc_limits(config: NodeConfig) -> GrpcLimits:
+    defaults = GrpcLimits()
+    rate = config.limit_of(GRPC, CREATION_RATE)
     return GrpcLimits(
-        max_connections=_grpc_connections(config), max_idle_ms=min(config.connections_max_idle_ms, NO_LIMIT)
+        max_connections=_grpc_connections(config),
+        max_open_files=_files_before_refusal(),
+        max_connection_creation_rate=defaults.max_connection_creation_rate if rate == NO_LIMIT else rate,
+        max_idle_ms=min(config.connections_max_idle_ms, NO_LIMIT),
+        write_timeout_ms=config.kquorum_output_timeout_ms,
+        max_calls_per_second=config.kquorum_grpc_max_calls_per_second,
+        max_calls_per_second_of_connection=max(config.kquorum_grpc_max_calls_per_second // 2, 1),
     )
+
+
+def grpc_shared_limits(config: NodeConfig) -> SharedLimits:
+    """The gRPC listener counts for itself: what it may have was taken from what the others may."""
+    connections = replace(_connection_limits(config), max_connections=_grpc_connections(config))
+    return SharedLimits(connections)
 
 
 def connections_that_fit(config: NodeConfig) -> int:
     """How many connections of Kafka's protocol the descriptors of this process allow."""
-    return _for_all_listeners(open_files()) - _grpc_connections(config)
+    return _for_all_listeners(open_files()) - _grpc_connections(config) * _FILES_OF_GRPC_CONNECTION
 
 
 def _grpc_connections(config: NodeConfig) -> int:
@@ -136,11 +157,10 @@ def _grpc_connections(config: NodeConfig) -> int:
         return 0
     for_all = _for_all_listeners(open_files())
     said = config.limit_of(GRPC, "max.connections")
-    return (
-        min(for_all // _GRPC_SHARE, GrpcLimits().max_connections)
-        if said == NO_LIMIT
-        else min(said, for_all // 2)
-    )
+    if said == NO_LIMIT:
+        share = for_all // _GRPC_SHARE // _FILES_OF_GRPC_CONNECTION
+        return min(max(share, 1), GrpcLimits().max_connections)
+    return min(said, max(for_all // 2 // _FILES_OF_GRPC_CONNECTION, 1))
 
 
 def _for_all_listeners(open_files: int) -> int:

@@ -6,6 +6,7 @@ They are started by `node.cluster_node` and must not import it: hence the protoc
 from typing import Protocol
 
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.limits import ServerCounters
 from kquorum.network.server import KafkaServer
 from kquorum.node.broker import BrokerRole
 from kquorum.node.commit_watch import CommitWatch
@@ -14,6 +15,13 @@ from kquorum.node.controller import ControllerRole
 from kquorum.node.observability.latency import LatencyMeter
 from kquorum.node.quorum_member import QuorumMember
 from kquorum.raft.adapters.clock import MonotonicWallClock
+
+
+class CountedListener(Protocol):
+    """gRPC's listener, for those who may not import gRPC."""
+
+    @property
+    def counters(self) -> ServerCounters: ...
 
 
 class RunningNode(Protocol):
@@ -30,6 +38,9 @@ class RunningNode(Protocol):
 
     @property
     def committed_image(self) -> MetadataImage: ...
+
+    @property
+    def grpc_server(self) -> CountedListener | None: ...
 
     @property
     def servers(self) -> tuple[tuple[str, KafkaServer], ...]: ...

@@ -1,7 +1,7 @@
 """How the listeners and the connections of a node are protected, as its config has it."""
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from kquorum.metadata.adapters.sasl_credentials import ImageCredentials
 from kquorum.metadata.image.image import MetadataImage
@@ -12,19 +12,12 @@ from kquorum.network.security.distinguished_names import (
     principal_of_certificate,
 )
 from kquorum.network.security.errors import SecurityConfigError
-from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
 from kquorum.network.security.names import MECHANISMS, PLAIN, PROTOCOLS, SCRAM_HASHES, WITH_SASL, WITH_TLS
-from kquorum.network.security.reloading import TlsMaterial, reloading_context
+from kquorum.network.security.reloading import reloading_context
 from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
 from kquorum.network.security.scram_server import ScramLookup
-from kquorum.network.security.tls import (
-    NO_KEY_STORE,
-    PROTOCOLS_KEY,
-    TlsFiles,
-    check_all_versions,
-    read_tls_files,
-    server_context,
-)
+from kquorum.network.security.tls import http2_context, server_context
 from kquorum.node.config.errors import ConfigError, Place, Problem
 from kquorum.node.config.exposure import exposure_problems
 from kquorum.node.config.model import ClusterConfig, NodeConfig
@@ -39,10 +32,6 @@ from kquorum.node.config.security_keys import (
 
 _NOBODY = ScramLookup(user=lambda *_: None, token=lambda *_: None, pepper=b"")
 _MAP = "listener.security.protocol.map"
-_GRPC_VERSIONS = (
-    f"set {LISTENER_PREFIX}{GRPC.lower()}.{PROTOCOLS_KEY}=TLSv1.2,TLSv1.3, or turn the gRPC listener off "
-    "(no kquorum.grpc.listener)"
-)
 _MAPPING_RULES = "ssl.principal.mapping.rules"
 _DEFAULT_FAILED_AUTHENTICATION_DELAY_MS = 100
 _DEFAULT_MAX_UNAUTHENTICATED_BYTES = 524_288
@@ -105,20 +94,13 @@ def certificate_names(config: NodeConfig, name: str) -> Callable[[bytes | None],
     return principal_of_certificate(_mapping_rules(config.security_of(name)))
 
 
-def grpc_keys(config: NodeConfig) -> TlsMaterial[TlsFiles] | None:
-    """Of the gRPC listener: the keys for all listeners, or those for one named `grpc`; None without TLS. Raises
+def grpc_security(config: NodeConfig) -> ListenerSecurity:
+    """Of the gRPC listener: with TLS by the keys for all listeners, or those for one named `grpc`. Raises
     SecurityConfigError."""
     if config.kquorum_grpc_listener is None or config.kquorum_grpc_security == "plaintext":
-        return None
-    return TlsMaterial("kquorum.grpc.listener", config.security_of(GRPC), _grpc_files)
-
-
-def _grpc_files(keys: Mapping[str, str]) -> TlsFiles:
-    check_all_versions(keys, _GRPC_VERSIONS)
-    files = read_tls_files(keys)
-    if files.pair is None:
-        raise SecurityConfigError("ssl.keystore.location", NO_KEY_STORE)
-    return files
+        return UNSECURED
+    context = reloading_context("kquorum.grpc.listener", config.security_of(GRPC), http2_context)
+    return ListenerSecurity(protocol=PROTOCOLS["SSL"], ssl_context=context)
 
 
 def check_security(cluster: ClusterConfig, config: NodeConfig) -> None:
@@ -139,7 +121,7 @@ def _problems(config: NodeConfig) -> Iterator[tuple[str, str, str | None]]:
         except SecurityConfigError as error:
             yield error.key, _told(config, listener.name, error), listener.name
     try:
-        grpc_keys(config)
+        grpc_security(config)
     except SecurityConfigError as error:
         yield error.key, f"node {config.node_id}, kquorum.grpc.listener: {error}", GRPC
     name = config.controller_listener_names[0]

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Protocol
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.api_versions import ServerFeatures
 from kquorum.network.requests import Admission, admit_all
+from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.names import PROTOCOLS
-from kquorum.network.security.reloading import TlsMaterial
-from kquorum.network.security.tls import TlsFiles
 from kquorum.network.server import Handler, KafkaServer
 from kquorum.node.config.addresses import Listener
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import reachable_host
 from kquorum.node.inspect_source import NodeInspectSource
-from kquorum.node.network_limits import grpc_limits, is_protected, server_limits, shared_limits
+from kquorum.node.network_limits import (
+    grpc_limits,
+    grpc_shared_limits,
+    is_protected,
+    server_limits,
+    shared_limits,
+)
 from kquorum.node.quorum_source import NodeQuorumSource
 from kquorum.node.security import image_lookup, listener_security
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -22,6 +27,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from kquorum.metadata.grpc.broker.service import BrokerCalls
     from kquorum.metadata.grpc.quorum.service import MembersSource
+    from kquorum.metadata.grpc.server import InspectServer
 
 
 class StoppableServer(Protocol):
@@ -66,8 +72,8 @@ async def start_grpc(
     quorum: NodeQuorumSource,
     members: "MembersSource",
     broker_calls: Callable[[], "BrokerCalls"],
-    tls: TlsMaterial[TlsFiles] | None,
-) -> StoppableServer | None:
+    security: ListenerSecurity,
+) -> "InspectServer | None":
     """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
     address = config.kquorum_grpc_listener
     if address is None:
@@ -83,7 +89,8 @@ async def start_grpc(
         members=members,
         broker_calls=calls,
         gate=calls.gate,
-        tls=tls,
+        security=security,
+        shared=grpc_shared_limits(config),
         limits=grpc_limits(config),
     )
 

@@ -128,14 +128,21 @@ DEFINITIONS = (
     string(
         "kquorum.grpc.listener",
         None,
-        "The address of the gRPC service; none turns it off. listener.name.grpc.max.connections bounds it.",
+        "The address of the gRPC service; none turns it off. listener.name.grpc.max.connections and "
+        "listener.name.grpc.max.connection.creation.rate bound its connections.",
+        used_by=GRPC,
+    ),
+    long(
+        "kquorum.grpc.max.calls.per.second",
+        1_000,
+        "How many new calls the gRPC service takes in a second; a connection may have half of them. Those beyond wait.",
+        at_least(1),
         used_by=GRPC,
     ),
     string(
         "kquorum.grpc.security",
         "plaintext",
-        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc, and needs "
-        "both versions of TLS.",
+        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc.",
         one_of("plaintext", "ssl"),
         used_by=GRPC,
     ),

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import inspect
 import logging
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,14 +21,16 @@ from grpc_reflection.v1alpha import reflection
 
 from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.service import BrokerCalls, BrokerService
+from kquorum.metadata.grpc.callers import KnownCallers
 from kquorum.metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
 from kquorum.metadata.grpc.inspect.service import InspectService
 from kquorum.metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
 from kquorum.metadata.grpc.source import CommittedLog, InspectSource
 from kquorum.network.errors import CannotListen, listen_error
-from kquorum.network.limits import GrpcLimits
-from kquorum.network.security.reloading import TlsMaterial
-from kquorum.network.security.tls import TlsFiles
+from kquorum.network.http2_front import Http2Front
+from kquorum.network.limits import GrpcLimits, ServerCounters
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.server_state import SharedLimits
 from kquorum.wire.proto import broker_pb2, inspect_pb2, quorum_pb2
 from kquorum.wire.proto.broker_pb2_grpc import add_BrokerServicer_to_server
 from kquorum.wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
@@ -77,7 +78,10 @@ def _is_ours(record: logging.LogRecord) -> bool:
     return message.isascii() and not message.startswith(_NOT_OURS)
 
 
-def _guarded(handler: Any) -> Any:
+def rebuilt_handler(
+    handler: Any, wrap: Callable[[_Behaviour], _Behaviour], deserializer: Callable[[bytes], Any]
+) -> Any:
+    """The handler of a method with something around its behaviour."""
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
@@ -87,9 +91,16 @@ def _guarded(handler: Any) -> Any:
     behaviour: _Behaviour = (
         handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     )
+    return make(wrap(behaviour), deserializer, handler.response_serializer)
+
+
+def _guarded(handler: Any) -> Any:
     judge = _sound_requests if handler.request_streaming else _sound_request
-    wrap = _generator if inspect.isasyncgenfunction(behaviour) else _coroutine
-    return make(wrap(behaviour, judge), _lenient(handler.request_deserializer), handler.response_serializer)
+
+    def wrap(behaviour: _Behaviour) -> _Behaviour:
+        return (_generator if inspect.isasyncgenfunction(behaviour) else _coroutine)(behaviour, judge)
+
+    return rebuilt_handler(handler, wrap, _lenient(handler.request_deserializer))
 
 
 def _coroutine(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
@@ -137,11 +148,14 @@ def _lenient(deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
 QUORUM_SERVICE_NAME = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"].full_name
 BROKER_SERVICE_NAME = broker_pb2.DESCRIPTOR.services_by_name["Broker"].full_name
+# For the log. Listeners of a config have names in upper case.
+_LISTENER_NAME = "grpc"
 HEALTH_POLL_SECONDS = 0.2
+_ADDRESS_REMEDY = "set `kquorum.grpc.listener` to a free address of this machine"
+_FOLDER_REMEDY = "let TMPDIR name a folder that this user may write to"
 _DEFAULT_LIMITS = GrpcLimits()
 
 _OPTIONS = (
-    ("grpc.so_reuseport", 0),  # gRPC's default lets a second process listen on the same port unnoticed
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
@@ -151,8 +165,8 @@ _OPTIONS = (
 class GrpcCannotListen(CannotListen):
     """The address of the gRPC listener could not be bound."""
 
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(host, port, reason, "set `kquorum.grpc.listener` to a free address of this machine")
+    def __init__(self, host: str, port: int, reason: str, remedy: str = _ADDRESS_REMEDY) -> None:
+        super().__init__(host, port, reason, remedy)
 
 
 class GrpcPortInUse(GrpcCannotListen):
@@ -169,20 +183,36 @@ class InspectServer:
     """A running server; `bound_port` is the real one also where port 0 was asked for."""
 
     def __init__(
-        self, server: grpc.aio.Server, bound_port: int, log: CommittedLog, health_task: asyncio.Task[None]
+        self, server: grpc.aio.Server, front: Http2Front, log: CommittedLog, health_task: asyncio.Task[None]
     ) -> None:
-        self.bound_port = bound_port
+        self.bound_port = front.bound_port
         self._server = server
+        self._front = front
         self._log = log
         self._health_task = health_task
 
+    @property
+    def counters(self) -> ServerCounters:
+        return self._front.counters
+
+    @property
+    def private_path(self) -> str:
+        """Where gRPC itself listens, for the front alone."""
+        return self._front.server_path
+
+    @property
+    def security(self) -> ListenerSecurity:
+        return self._front.security
+
     async def stop(self, grace: float = 1.0) -> None:
-        """End the streams with UNAVAILABLE, give other calls `grace` seconds, and close the port."""
+        """Close the port, end the streams with UNAVAILABLE, and give other calls `grace` seconds."""
+        self._front.stop_accepting()
         self._health_task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._health_task
         self._log.close()
         await self._server.stop(grace)
+        await self._front.close()
 
 
 async def start_inspect_server(
@@ -194,14 +224,37 @@ async def start_inspect_server(
     members: MembersSource | None = None,
     broker_calls: BrokerCalls | None = None,
     gate: MemberGate | None = None,
-    tls: TlsMaterial[TlsFiles] | None = None,
+    security: ListenerSecurity | None = None,
+    shared: SharedLimits | None = None,
     watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
     limits: GrpcLimits = _DEFAULT_LIMITS,
 ) -> InspectServer:
     """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
     and `Quorum` (none: all may), `Broker` has its own. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
-    server = grpc.aio.server(interceptors=(MalformedRequests(),), options=(*_OPTIONS, *_limiting(limits)))
-    bound_port = _bind(server, host, port, tls)
+    front = _front(host, port, limits, security, shared)
+    try:
+        return await _start(front, source, quorum, members, broker_calls, gate, watcher_queue_changes, limits)
+    except BaseException:
+        front.stop_accepting()
+        await front.close()
+        raise
+
+
+async def _start(
+    front: Http2Front,
+    source: InspectSource,
+    quorum: QuorumSource | None,
+    members: MembersSource | None,
+    broker_calls: BrokerCalls | None,
+    gate: MemberGate | None,
+    watcher_queue_changes: int,
+    limits: GrpcLimits,
+) -> InspectServer:
+    server = grpc.aio.server(
+        interceptors=(KnownCallers(front.identity_of), MalformedRequests()),
+        options=(*_OPTIONS, *_limiting(limits)),
+    )
+    server.add_insecure_port(f"unix:{front.server_path}")
     log = CommittedLog(source)
     feed = ChangeFeed(log)
     add_inspect: Callable[..., None] = add_InspectServicer_to_server  # generated without types
@@ -221,16 +274,19 @@ async def start_inspect_server(
     follow = _HealthReport(health_service, (health.OVERALL_HEALTH, *names), source)
     await follow.report()
     await server.start()
+    try:
+        await front.start()
+    except OSError as error:
+        await server.stop(None)
+        raise grpc_listen_error(front.host, front.port, error) from error
     task = asyncio.get_running_loop().create_task(follow.run(), name="grpc-health")
-    return InspectServer(server, bound_port, log, task)
+    return InspectServer(server, front, log, task)
 
 
 def _limiting(limits: GrpcLimits) -> tuple[tuple[str, int], ...]:
-    """gRPC closes a connection above the first limit at once, one that is too slow at the second, and one without calls
-    at the third with GOAWAY: its client connects again for its next call. A message that is too long ends its call with
-    RESOURCE_EXHAUSTED."""
+    """What gRPC keeps to behind the front: it closes a connection without calls with GOAWAY, and its client connects
+    again for its next call. A message that is too long ends its call with RESOURCE_EXHAUSTED."""
     return (
-        ("grpc.max_allowed_incoming_connections", limits.max_connections),
         ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
         ("grpc.max_connection_idle_ms", limits.max_idle_ms),
         ("grpc.max_concurrent_streams", limits.max_concurrent_calls),
@@ -238,56 +294,21 @@ def _limiting(limits: GrpcLimits) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _bind(server: grpc.aio.Server, host: str, port: int, tls: TlsMaterial[TlsFiles] | None) -> int:
-    bracketed = f"[{host}]" if ":" in host else host or "[::]"  # an empty host is every interface
-    address = f"{bracketed}:{port}"
+def _front(
+    host: str, port: int, limits: GrpcLimits, security: ListenerSecurity | None, shared: SharedLimits | None
+) -> Http2Front:
     try:
-        if tls is None:
-            bound_port = int(server.add_insecure_port(address))
-        else:
-            bound_port = int(server.add_secure_port(address, _credentials(tls)))
-    except RuntimeError as error:
-        raise _reason_for(host, port, str(error)) from None
-    if bound_port == 0:
-        raise _reason_for(host, port, "gRPC does not say why")
-    return bound_port
-
-
-def _credentials(tls: TlsMaterial[TlsFiles]) -> grpc.ServerCredentials:
-    """gRPC asks in a thread of its own, before each handshake, whether there is something new."""
-    told = tls.version
-
-    def configuration() -> grpc.ServerCertificateConfiguration:
-        files = tls.current
-        assert files.pair is not None, "a listener with TLS has a key pair"
-        pairs = ((files.pair.key, files.pair.certificates),)
-        return grpc.ssl_server_certificate_configuration(
-            pairs, files.trusted if files.demands_certificate else None
+        return Http2Front(
+            host=host,
+            port=port,
+            listener_name=_LISTENER_NAME,
+            limits=limits,
+            security=security,
+            shared=shared,
         )
-
-    def changed() -> grpc.ServerCertificateConfiguration | None:
-        nonlocal told
-        version = tls.version
-        if version == told:
-            return None
-        told = version
-        return configuration()
-
-    return grpc.dynamic_ssl_server_credentials(
-        configuration(), changed, require_client_authentication=tls.current.demands_certificate
-    )
-
-
-def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:
-    """gRPC only says that it could not bind; the system, asked again, says why."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return grpc_listen_error(host, port, error)
-    return GrpcCannotListen(host, port, fallback)
+    except OSError as error:
+        reason = f"no folder for its socket can be made: {error.strerror or error} ({error.filename})"
+        raise GrpcCannotListen(host, port, reason, _FOLDER_REMEDY) from error
 
 
 class _HealthReport:

@@ -43,7 +43,7 @@ def server_context(keys: Mapping[str, str]) -> ssl.SSLContext:
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """The same as PEM, for those who make no context of Python's (gRPC)."""
+    """The same as PEM, for those who make no context of Python's (gRPC's clients)."""
 
     pair: KeyPair | None
     trusted: bytes | None
@@ -60,13 +60,11 @@ def read_tls_files(keys: Mapping[str, str]) -> TlsFiles:
     return TlsFiles(pair, trusted, demands)
 
 
-def check_all_versions(keys: Mapping[str, str], remedy: str) -> None:
-    """gRPC's API has nothing to choose versions of TLS with: it offers 1.2 and 1.3. Raises SecurityConfigError where
-    `keys` allow only one of them."""
-    left_out = sorted(_VERSIONS.keys() - _enabled_versions(keys))
-    if left_out:
-        message = f"it leaves out {left_out[0]}, which gRPC cannot be kept from using: {remedy}"
-        raise SecurityConfigError(PROTOCOLS_KEY, message)
+def http2_context(keys: Mapping[str, str]) -> ssl.SSLContext:
+    """As `server_context`, for a listener of HTTP/2, which it names (RFC 9113, 3.2). Raises SecurityConfigError."""
+    context = server_context(keys)
+    context.set_alpn_protocols(["h2"])
+    return context
 
 
 def client_context(keys: Mapping[str, str]) -> ssl.SSLContext:

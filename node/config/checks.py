@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from kquorum.node.config.addresses import WILDCARD_HOSTS, format_address
 from kquorum.node.config.authorizer_keys import authorizer_problems
 from kquorum.node.config.model import NodeConfig
-from kquorum.node.config.network_keys import CREATION_RATE, limit_problems, listener_of_limit
+from kquorum.node.config.network_keys import limit_problems, listener_of_limit
 from kquorum.node.config.security_keys import GRPC, key_problems, listener_of, map_problems
 
 
@@ -173,12 +173,6 @@ def _unknown_listeners(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, 
         for key, name in (*((key, listener_of(key)) for key, _ in node.security_keys), *of_limits):
             if name is not None and name not in known:
                 yield index, key, f"{key} is for a listener {name}; there are {', '.join(sorted(known))}"
-            elif name == GRPC and key.endswith(CREATION_RATE) and GRPC not in listeners:
-                yield (
-                    index,
-                    key,
-                    f"{key} has no effect: gRPC accepts connections by itself, as fast as they come",
-                )
 
 
 def _ids(voter_ids: Sequence[int]) -> str:

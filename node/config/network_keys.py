@@ -63,6 +63,7 @@ class NetworkKeys(BaseModel):
     kquorum_frame_timeout_ms: int = config_key("kquorum.frame.timeout.ms")
     kquorum_output_timeout_ms: int = config_key("kquorum.output.timeout.ms")
     kquorum_unanswered_request_timeout_ms: int = config_key("kquorum.unanswered.request.timeout.ms")
+    kquorum_grpc_max_calls_per_second: int = config_key("kquorum.grpc.max.calls.per.second")
     # What the file says for single listeners: whole keys, with their values as text.
     listener_limits: tuple[tuple[str, str], ...] = ()
 

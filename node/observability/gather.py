@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from kquorum.network.limits import ServerCounters
 from kquorum.node.broker import BrokerRole
+from kquorum.node.config.security_keys import GRPC
 from kquorum.node.controller import ControllerRole
 from kquorum.node.observability.figures import (
     BrokerFigures,
@@ -111,7 +112,10 @@ def _broker(node: RunningNode, role: BrokerRole) -> BrokerFigures:
 
 
 def _listeners(node: RunningNode) -> Mapping[str, Mapping[str, int]]:
+    counters: dict[str, ServerCounters] = {name: server.counters for name, server in node.servers}
+    if node.grpc_server is not None:
+        counters[GRPC.lower()] = node.grpc_server.counters
     return {
-        name: {each.name: getattr(server.counters, each.name) for each in fields(ServerCounters)}
-        for name, server in node.servers
+        name: {each.name: getattr(counted, each.name) for each in fields(ServerCounters)}
+        for name, counted in counters.items()
     }

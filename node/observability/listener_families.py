@@ -17,7 +17,7 @@ _GAUGES: Final = {
     "pending_requests": ("kafka_network_requestchannel_requestqueuesize", "Requests without an answer yet"),
     "muted_connections": (
         "kquorum_network_muted_connections",
-        "Connections not read from for want of memory",
+        "Connections not read from for want of memory, or at gRPC's rate of calls",
     ),
 }
 _COUNTERS: Final = {

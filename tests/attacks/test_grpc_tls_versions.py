@@ -1,35 +1,38 @@
 """Issue 18, row 11: the gRPC listener must not offer a version of TLS that `ssl.enabled.protocols` leaves out."""
 
-import os
-import subprocess
-import sys
+import asyncio
+import ssl
 from pathlib import Path
 
-from kquorum.cli.main import run
-from tests.support.certificates import cluster_certificates
-from tests.support.cluster import PROJECT_ROOT
-from tests.support.config_files import write_controller
+from tests.support.certificates import authority, issued, write
+from tests.support.grpc_harness import run, serving, tls_of
+from tests.support.grpc_source import FakeSource
 
 
-def test_a_node_that_may_speak_only_one_version_does_not_start_with_grpc(tmp_path: Path) -> None:
-    cluster_certificates(tmp_path / "certs", (1,))
-    config = write_controller(
-        tmp_path,
-        'kquorum.grpc.listener = "127.0.0.1:0"',
-        'kquorum.grpc.security = "ssl"',
-        f'ssl.keystore.location = "{tmp_path}/certs/node-1.pem"',
-        'ssl.enabled.protocols = "TLSv1.3"',
-    )
-    assert run(["format", "-c", str(config)]) == 0
-    ended = subprocess.run(
-        [sys.executable, "-P", "-m", "kquorum.cli.child", "start", "--config", str(config), "--node", "1"],
-        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "COLUMNS": "1000"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert ended.returncode != 0
-    assert "ssl.enabled.protocols" in ended.stderr
-    assert "listener.name.grpc.ssl.enabled.protocols=TLSv1.2,TLSv1.3" in ended.stderr
-    assert "Traceback" not in ended.stderr
+async def version_with(port: int, most: ssl.TLSVersion) -> str | None:
+    """The version that a client gets that speaks up to this one; None where the handshake fails."""
+    context = ssl.create_default_context(cadata=authority().pem.decode())
+    context.maximum_version = most
+    context.set_alpn_protocols(["h2"])
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="localhost")
+    except ssl.SSLError:
+        return None
+    version = writer.get_extra_info("ssl_object").version()
+    writer.transport.abort()
+    return str(version)
+
+
+def test_a_version_that_is_not_enabled_is_not_spoken(tmp_path: Path) -> None:
+    pem = tmp_path / "grpc.pem"
+    write(pem, issued("grpc", "localhost"))
+
+    async def main(enabled: str) -> list[str | None]:
+        keys = {"ssl.keystore.location": str(pem), "ssl.enabled.protocols": enabled}
+        async with serving(FakeSource(), security=tls_of(keys)) as rig:
+            versions = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+            return [await version_with(rig.server.bound_port, most) for most in versions]
+
+    assert run(lambda: main("TLSv1.3")) == [None, "TLSv1.3"]
+    assert run(lambda: main("TLSv1.2")) == ["TLSv1.2", "TLSv1.2"]
+    assert run(lambda: main("TLSv1.2,TLSv1.3")) == ["TLSv1.2", "TLSv1.3"]

@@ -1,7 +1,7 @@
 """A server over real loopback gRPC, and calls that cannot hang."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,6 +10,10 @@ import grpc
 import uvloop
 
 from kquorum.metadata.grpc.server import InspectServer, start_inspect_server
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.names import PROTOCOLS
+from kquorum.network.security.reloading import reloading_context
+from kquorum.network.security.tls import http2_context
 from kquorum.wire.proto import inspect_pb2_grpc
 from tests.support.grpc_source import FakeSource
 
@@ -46,6 +50,12 @@ async def serving(source: FakeSource, **options: Any) -> AsyncIterator[Rig]:
             yield Rig(source, server, channel, make_stub(channel))
     finally:
         await server.stop(0.1)
+
+
+def tls_of(keys: Mapping[str, str]) -> ListenerSecurity:
+    """Of a listener with these keys, with the time for a handshake that a test can wait for."""
+    context = reloading_context("grpc", keys, http2_context)
+    return ListenerSecurity(protocol=PROTOCOLS["SSL"], ssl_context=context, handshake_timeout_ms=300)
 
 
 async def take(call: Any, count: int) -> list[Any]:

@@ -59,6 +59,13 @@ _SECURED: dict[str, object] = {
 }
 
 
+# The inputs are to come as fast as they can: many are connections of their own.
+_FAST_GRPC = {
+    "listener.name.grpc.max.connection.creation.rate": 1_000_000,
+    "kquorum.grpc.max.calls.per.second": 1_000_000,
+}
+
+
 @dataclass
 class MeasuredNode:
     """Its listeners' ports, by name."""
@@ -105,7 +112,7 @@ def measured_node(folder: Path, *, is_secured: bool, limit_s: float = LIMIT_S) -
     names = _LISTENERS if is_secured else ("PLAINTEXT", "CONTROLLER")
     ports = dict(zip((*names, "grpc", "metrics"), free_ports(len(names) + 2), strict=True))
     roles = both_roles({name: ports[name] for name in names}, grpc=ports["grpc"], metrics=ports["metrics"])
-    others = {"inter.broker.listener.name": "PLAINTEXT"} | _SHORT_TIMES
+    others: dict[str, object] = {"inter.broker.listener.name": "PLAINTEXT"} | _SHORT_TIMES | _FAST_GRPC
     if is_secured:
         folder.mkdir(parents=True, exist_ok=True)
         key_store = write(folder / "node.pem", issued("node", "localhost"))

@@ -18,6 +18,7 @@ from kquorum.node.config.network_keys import parse_address_limit
 from kquorum.node.network_limits import (
     connections_that_fit,
     grpc_limits,
+    grpc_shared_limits,
     is_protected,
     open_files,
     server_limits,
@@ -131,7 +132,6 @@ def test_the_keys_of_a_listener_reach_its_limits(tmp_path: Path) -> None:
         ('"queued.max.requests" = 0', "queued.max.requests: 0 must be greater than or equal to 1"),
         ('"listener.name.plaintext.max.connections" = "many"', "must be a number from 0 to 2147483647"),
         ('"listener.name.other.max.connections" = 3', "is for a listener OTHER; there are"),
-        ('"listener.name.grpc.max.connection.creation.rate" = 3', "has no effect: gRPC accepts connections"),
     ],
 )
 def test_a_limit_that_is_none_is_refused_by_name(tmp_path: Path, line: str, words: str) -> None:
@@ -172,11 +172,25 @@ def test_grpc_has_a_share_of_the_descriptors(
     without, with_grpc = broker(tmp_path), broker(tmp_path, GRPC_LISTENER)
     share = grpc_limits(with_grpc).max_connections
     assert 0 < share <= 2_000
-    assert connections_that_fit(with_grpc) + share == connections_that_fit(without) < granted
+    # Each has three: the client's, and both ends of the one between the front and gRPC.
+    assert connections_that_fit(with_grpc) + 3 * share == connections_that_fit(without) < granted
     said = broker(tmp_path, GRPC_LISTENER, '"listener.name.grpc.max.connections" = 3')
     assert grpc_limits(said).max_connections == 3
     too_many = broker(tmp_path, GRPC_LISTENER, '"listener.name.grpc.max.connections" = 2000000')
     assert connections_that_fit(too_many) >= grpc_limits(too_many).max_connections
+    assert 0 < grpc_limits(with_grpc).max_open_files < granted
+
+
+def test_new_grpc_connections_have_a_rate_and_a_limit_by_address(tmp_path: Path) -> None:
+    assert grpc_limits(broker(tmp_path, GRPC_LISTENER)).max_connection_creation_rate == 50
+    rate = '"listener.name.grpc.max.connection.creation.rate" = 3'
+    assert grpc_limits(broker(tmp_path, GRPC_LISTENER, rate)).max_connection_creation_rate == 3
+    calls = grpc_limits(broker(tmp_path, GRPC_LISTENER, '"kquorum.grpc.max.calls.per.second" = 7'))
+    assert (calls.max_calls_per_second, calls.max_calls_per_second_of_connection) == (7, 3)
+    shared = grpc_shared_limits(broker(tmp_path, GRPC_LISTENER, '"max.connections.per.ip" = 1'))
+    shared.quota.take("10.0.0.1")
+    assert shared.quota.refusal_of_address("10.0.0.1") is Refusal.ADDRESS
+    assert shared.quota.refusal_of_address("10.0.0.2") is None
 
 
 def test_idle_grpc_connections_are_closed_as_others_are(tmp_path: Path) -> None:

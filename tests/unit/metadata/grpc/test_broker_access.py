@@ -15,15 +15,12 @@ from kquorum.metadata.grpc.access import MemberGate, Refused, host_of
 from kquorum.metadata.grpc.broker.service import BrokerCalls
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
-from kquorum.network.security.pem import KeyPair
-from kquorum.network.security.reloading import TlsMaterial
-from kquorum.network.security.tls import TlsFiles
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.certificates import authority, issued
-from tests.support.grpc_harness import failure_of, run, serving
+from tests.support.grpc_harness import failure_of, run, serving, tls_of
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
 from tests.unit.metadata.grpc.watching import Nobody
@@ -150,9 +147,17 @@ def test_over_mutual_tls_the_client_is_whom_its_certificate_names() -> None:
         source = FakeSource()
         member_gate = MemberGate(RequestAuthorizer(authorizer()), source.committed_image, named)
         calls = BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), member_gate)
-        files = TlsFiles(KeyPair(certificate(server).encode(), key(server).encode()), ca, True)
-        tls = TlsMaterial("grpc", {}, lambda _keys: files)
-        async with serving(source, broker_calls=calls, tls=tls) as rig:
+        security = tls_of(
+            {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": certificate(server),
+                "ssl.keystore.key": key(server),
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": ca.decode(),
+                "ssl.client.auth": "required",
+            }
+        )
+        async with serving(source, broker_calls=calls, security=security) as rig:
             address = f"localhost:{rig.server.bound_port}"
             credentials = grpc.ssl_channel_credentials(ca, key(client).encode(), certificate(client).encode())
             async with grpc.aio.secure_channel(address, credentials) as channel:

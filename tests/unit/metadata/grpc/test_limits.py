@@ -9,12 +9,10 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from kquorum.network.limits import NO_LIMIT, GrpcLimits
-from kquorum.network.security.reloading import TlsMaterial
-from kquorum.network.security.tls import read_tls_files
+from kquorum.network.limits import GrpcLimits
 from kquorum.wire.proto import inspect_pb2
 from tests.support.certificates import authority, issued, write
-from tests.support.grpc_harness import failure_of, run, serving, take_all
+from tests.support.grpc_harness import failure_of, run, serving, take_all, tls_of
 from tests.support.grpc_source import FakeSource
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -53,8 +51,10 @@ def test_with_tls_too(tmp_path: Path, *, has_handshake: bool) -> None:
     context.set_alpn_protocols(["h2"])
 
     async def main() -> bool:
-        tls = TlsMaterial("grpc", {"ssl.keystore.location": str(pem)}, read_tls_files)
-        async with serving(FakeSource(), tls=tls, limits=GrpcLimits(handshake_timeout_ms=300)) as rig:
+        security = tls_of({"ssl.keystore.location": str(pem)})
+        async with serving(
+            FakeSource(), security=security, limits=GrpcLimits(handshake_timeout_ms=300)
+        ) as rig:
             port = rig.server.bound_port
             return await closed_after_all(
                 port, PREFACE if has_handshake else b"", context if has_handshake else None
@@ -73,8 +73,10 @@ def test_a_stranger_does_not_get_as_far_as_being_idle(tmp_path: Path) -> None:
     context.set_alpn_protocols(["h2"])
 
     async def main() -> bool:
-        tls = TlsMaterial("grpc", keys | {"ssl.client.auth": "required"}, read_tls_files)
-        async with serving(FakeSource(), tls=tls, limits=GrpcLimits(handshake_timeout_ms=300)) as rig:
+        security = tls_of(keys | {"ssl.client.auth": "required"})
+        async with serving(
+            FakeSource(), security=security, limits=GrpcLimits(handshake_timeout_ms=300)
+        ) as rig:
             try:
                 return await closed_after_all(rig.server.bound_port, PREFACE + EMPTY_SETTINGS, context)
             except ssl.SSLError:
@@ -111,8 +113,8 @@ def test_connections_above_the_limit_are_closed_and_the_places_come_free() -> No
     assert run(main) == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_limits_that_grpc_cannot_keep_are_refused() -> None:
-    for wrong in ({"max_connections": NO_LIMIT}, {"max_connections": -1}, {"max_idle_ms": 0}):
+def test_limits_that_cannot_be_kept_are_refused() -> None:
+    for wrong in ({"max_calls_at_once": 0}, {"max_connections": -1}, {"max_idle_ms": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             GrpcLimits(**wrong)
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from cryptography.x509 import load_der_x509_certificate
 
-from kquorum.network.security.reloading import TlsMaterial
-from kquorum.network.security.tls import read_tls_files
+from kquorum.network.security.reloading import ReloadingContext
 from tests.support.certificates import authority, issued, write
-from tests.support.grpc_harness import run, serving
+from tests.support.grpc_harness import run, serving, tls_of
 from tests.support.grpc_source import FakeSource
 
 
@@ -27,8 +26,10 @@ def test_a_renewed_certificate_is_shown_to_new_connections(tmp_path: Path) -> No
     write(pem, issued("first", "localhost"))
 
     async def main() -> list[str]:
-        tls = TlsMaterial("grpc", {"ssl.keystore.location": str(pem)}, read_tls_files)
-        async with serving(FakeSource(), tls=tls) as rig:
+        security = tls_of({"ssl.keystore.location": str(pem)})
+        assert isinstance(security.ssl_context, ReloadingContext)
+        tls = security.ssl_context.material
+        async with serving(FakeSource(), security=security) as rig:
             names = [await shown(rig.server.bound_port)]
             write(pem, issued("second", "localhost")[:-300])
             assert not tls.refresh()

@@ -1,6 +1,7 @@
 """Health, reflection, and the address of the gRPC server."""
 
 import socket
+import tempfile
 
 import grpc
 import pytest
@@ -8,6 +9,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from kquorum.metadata.grpc.server import GrpcCannotListen, GrpcPortInUse, start_inspect_server
+from kquorum.node.config.materialise import free_ports
 from tests.support.grpc_harness import run, serving, take
 from tests.support.grpc_source import FakeSource
 
@@ -82,6 +84,35 @@ def test_a_second_server_does_not_share_the_port() -> None:
                 await start_inspect_server("127.0.0.1", rig.server.bound_port, FakeSource())
 
     run(main)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.parametrize("host", ["", "::1", "127.0.0.1"])
+def test_it_is_served_at_every_address_of_its_host(host: str) -> None:
+    (port,) = free_ports(1)
+    addresses = {"": ["127.0.0.1", "[::1]"], "::1": ["[::1]"], "127.0.0.1": ["127.0.0.1"]}[host]
+
+    async def main() -> list[int]:
+        server = await start_inspect_server(host, port, FakeSource())
+        statuses = []
+        for address in addresses:
+            async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
+                answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+                statuses.append(answer.status)
+        await server.stop(0.1)
+        return statuses
+
+    assert run(main) == [SERVING] * len(addresses)
+
+
+def test_where_no_folder_can_be_made_the_reason_has_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/missing")
+    with pytest.raises(GrpcCannotListen) as caught:
+        run(lambda: start_inspect_server("127.0.0.1", 0, FakeSource()))
+    assert "No such file or directory" in str(caught.value)
+    assert "TMPDIR" in str(caught.value)
 
 
 def test_an_address_of_another_machine_is_no_port_in_use() -> None:

@@ -88,6 +88,7 @@ def gathered(its_replica: Any) -> NodeFigures:
         skipped_records=53,
         committed_image=Controller.committed_image,
         servers=(("PLAINTEXT", Some(counters=counters)),),
+        grpc_server=Some(counters=ServerCounters(refused_connections=73)),
     )
     return figures_of(node)
 
@@ -139,5 +140,6 @@ def test_the_figures_of_controller_and_broker_are_theirs() -> None:
     assert (told.broker.broker_epoch, told.broker.is_fenced) == (51, True)
     assert told.broker.previous_session_ends_ms == 54
     assert (told.broker.offline_log_dirs, told.broker.skipped_records) == (52, 53)
+    assert told.listeners["grpc"]["refused_connections"] == 73
     counters = told.listeners["PLAINTEXT"]
     assert (counters["requests"], counters["open_connections"]) == (71, 72)

@@ -1,0 +1,119 @@
+"""Clients without a login that ask gRPC as fast as they can, on many connections.
+
+Each keeps 200 calls open and makes another one for each that is ended or refused. gRPC's C core answers those in
+threads of its own, so on a cluster with defaults they took the processors from the event loop, and the leader was
+deposed.
+"""
+
+import asyncio
+import re
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from kquorum.cli.processes import wait_until
+from tests.attacks.few_descriptors import HOST, LimitedNode, limited_node
+from tests.fuzz.node import grpc_inputs as http2
+
+OPEN_FILES = 1_024
+CONNECTIONS, STREAMS = 30, 200
+SECONDS = 3.0
+# Of the node, as docs/network.md has them.
+RATE, AT_ONCE = 1_000, 64
+# gRPC's pool has some threads more or less at any time.
+MORE_THREADS = 8
+HEADERS = http2.headers(b"/grpc.health.v1.Health/Check")
+HEADER_BYTES = 9
+
+
+def call(stream: int) -> bytes:
+    opened = http2.frame(http2.HEADERS, http2.END_HEADERS, stream, HEADERS)
+    return opened + http2.frame(http2.DATA, http2.END_STREAM, stream, http2.message(b""))
+
+
+@dataclass
+class Flood:
+    """What all connections together have got."""
+
+    ended: int = 0
+    lost: int = 0
+
+    async def run(self, port: int) -> None:
+        reader, writer = await asyncio.open_connection(HOST, port)
+        writer.write(http2.OPENING)
+        stream = 1
+        try:
+            stream = await self._ask(writer, stream, STREAMS)
+            while True:
+                header = await reader.readexactly(HEADER_BYTES)
+                payload = await reader.readexactly(int.from_bytes(header[:3], "big"))
+                kind, flags = header[3], header[4]
+                if kind == http2.RST_STREAM or (kind <= http2.HEADERS and flags & http2.END_STREAM):
+                    self.ended += 1
+                    stream = await self._ask(writer, stream, 1)
+                elif kind in (http2.SETTINGS, http2.PING) and not flags & http2.ACK:
+                    answer = b"" if kind == http2.SETTINGS else payload
+                    writer.write(http2.frame(kind, http2.ACK, 0, answer))
+        except (OSError, asyncio.IncompleteReadError):
+            self.lost += 1
+        finally:
+            writer.transport.abort()
+
+    async def _ask(self, writer: asyncio.StreamWriter, stream: int, count: int) -> int:
+        writer.write(b"".join(call(stream + 2 * number) for number in range(count)))
+        await writer.drain()
+        return stream + 2 * count
+
+
+def threads(node: LimitedNode) -> int:
+    return len(list(Path(f"/proc/{node.process.pid}/task").iterdir()))
+
+
+def epoch(node: LimitedNode) -> str:
+    found = re.search(r"^kafka_server_raft_metrics_current_epoch (\S+)", node.metrics(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+async def is_serving(node: LimitedNode) -> bool:
+    """Over a connection of its own."""
+    options = (("grpc.use_local_subchannel_pool", 1),)
+    async with grpc.aio.insecure_channel(f"{HOST}:{node.ports['grpc']}", options) as channel:
+        check = health_pb2_grpc.HealthStub(channel).Check
+        answer = await check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+@pytest.mark.slow
+def test_calls_above_the_rate_wait_and_take_neither_threads_nor_the_leader(tmp_path: Path) -> None:
+    async def flooded(node: LimitedNode) -> tuple[Flood, float, int]:
+        flood, most_threads = Flood(), 0
+        async with asyncio.timeout(120), AsyncExitStack() as held:
+            began_s = time.monotonic()
+            tasks = [asyncio.create_task(flood.run(node.ports["grpc"])) for _ in range(CONNECTIONS)]
+            for task in tasks:
+                held.callback(task.cancel)
+            while time.monotonic() - began_s < SECONDS:
+                most_threads = max(most_threads, threads(node))
+                assert await is_serving(node)
+            return flood, time.monotonic() - began_s, most_threads
+
+    with limited_node(tmp_path, OPEN_FILES) as node:
+        assert wait_until(lambda: asyncio.run(is_serving(node)), 60)
+        threads_before, epoch_before = threads(node), epoch(node)
+        flood, seconds, most_threads = asyncio.run(flooded(node))
+        # What was ended must have been admitted, and in that time no more is.
+        assert 0 < flood.ended <= RATE * seconds + AT_ONCE
+        assert flood.lost == 0
+        assert most_threads <= threads_before + MORE_THREADS
+        assert epoch(node) == epoch_before
+        muted = re.search(
+            r'^kquorum_network_mutings_total\{listener="grpc"\} (\S+)', node.metrics(), re.MULTILINE
+        )
+        assert muted is not None
+        assert float(muted[1]) > 0

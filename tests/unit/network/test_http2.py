@@ -1,0 +1,224 @@
+"""Frames of HTTP/2, wherever the network cuts them, and what no lawful client sends."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kquorum.network.http2 import (
+    HEADER_BYTES,
+    MAX_HEADER_BLOCK_BYTES,
+    PREFACE,
+    STREAM_COST,
+    ClientFrames,
+    ErrorCode,
+    Flag,
+    FrameType,
+    Http2Violation,
+    ServerFrames,
+    Streams,
+    goaway,
+)
+
+END = Flag.END_HEADERS | Flag.END_STREAM
+CALL, MESSAGE = b"h" * 30, b"m" * 12
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+
+
+SETTINGS = frame(FrameType.SETTINGS, 0, 0, bytes(6))
+SETTINGS_ACK = frame(FrameType.SETTINGS, Flag.ACK, 0)
+OPENING = PREFACE + SETTINGS
+
+
+def call(stream: int) -> bytes:
+    return frame(FrameType.HEADERS, Flag.END_HEADERS, stream, CALL) + frame(
+        FrameType.DATA, Flag.END_STREAM, stream, MESSAGE
+    )
+
+
+class Purse:
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.paid: list[int] = []
+
+    def pay(self, cost: int) -> bool:
+        if cost > self.tokens:
+            return False
+        self.tokens -= cost
+        self.paid.append(cost)
+        return True
+
+
+class Reader:
+    """Keeps what was not passed on, as a connection does."""
+
+    def __init__(self, purse: Purse, max_open: int = 100) -> None:
+        self.streams = Streams(max_open)
+        self.frames = ClientFrames(self.streams)
+        self.purse = purse
+        self.left = b""
+        self.passed = b""
+
+    def feed(self, data: bytes) -> None:
+        data = self.left + data
+        end = self.frames.advance(data, 0, self.purse.pay)
+        self.passed += data[:end]
+        self.left = data[end:]
+
+
+def violation(data: bytes, max_open: int = 100) -> Http2Violation:
+    with pytest.raises(Http2Violation) as caught:
+        Reader(Purse(10_000_000), max_open).feed(data)
+    return caught.value
+
+
+def split(data: bytes, cuts: list[int]) -> Iterator[bytes]:
+    edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return (data[begin:end] for begin, end in pairwise(edges))
+
+
+WHOLE = OPENING + SETTINGS_ACK + call(1) + frame(FrameType.PING, 0, 0, bytes(8)) + call(3)
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=30))
+def test_it_does_not_matter_where_the_bytes_are_cut(cuts: list[int]) -> None:
+    reader = Reader(Purse(1_000))
+    for piece in split(WHOLE, cuts):
+        reader.feed(piece)
+    assert reader.passed == WHOLE
+    assert reader.purse.paid == [1, 1, STREAM_COST, 1, 1, STREAM_COST, 1]
+    assert reader.streams.open == {1, 3}
+    assert (reader.streams.highest, reader.streams.has_settings) == (3, True)
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=10), st.integers(0, 40))
+def test_what_is_not_paid_for_is_not_passed_on_and_goes_on_when_it_is(cuts: list[int], tokens: int) -> None:
+    purse = Purse(tokens)
+    reader = Reader(purse)
+    for piece in split(WHOLE, cuts):
+        reader.feed(piece)
+    assert WHOLE.startswith(reader.passed)
+    assert sum(purse.paid) <= tokens
+    if reader.passed != WHOLE:
+        assert reader.frames.is_unpaid
+        assert len(reader.left) >= HEADER_BYTES
+    for _ in range(40):
+        purse.tokens += STREAM_COST
+        reader.feed(b"")
+    assert reader.passed == WHOLE
+
+
+def test_byte_by_byte() -> None:
+    reader = Reader(Purse(1_000))
+    begun = []
+    for byte in WHOLE:
+        reader.feed(bytes((byte,)))
+        begun.append(reader.frames.has_begun)
+    assert reader.passed == WHOLE
+    assert begun.index(True) == len(PREFACE) + HEADER_BYTES - 1
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_what_is_not_the_preface_is_refused_with_its_first_wrong_byte(data: bytes) -> None:
+    reader = Reader(Purse(1_000))
+    if PREFACE.startswith(data[: len(PREFACE)]):
+        return
+    with pytest.raises(Http2Violation, match="does not speak HTTP/2"):
+        reader.feed(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        (PREFACE + call(1), ErrorCode.PROTOCOL_ERROR, "first frame is not SETTINGS"),
+        (PREFACE + SETTINGS_ACK, ErrorCode.PROTOCOL_ERROR, "first frame is not SETTINGS"),
+        (OPENING + frame(FrameType.HEADERS, END, 2), ErrorCode.PROTOCOL_ERROR, "as only a server may"),
+        (OPENING + frame(FrameType.PUSH_PROMISE, 4, 1), ErrorCode.PROTOCOL_ERROR, "as only a server may"),
+        (OPENING + frame(FrameType.CONTINUATION, 4, 1), ErrorCode.PROTOCOL_ERROR, "not in the order"),
+        (
+            OPENING + frame(FrameType.HEADERS, 0, 1) + frame(FrameType.PING, 0, 0, bytes(8)),
+            ErrorCode.PROTOCOL_ERROR,
+            "not in the order",
+        ),
+        (
+            OPENING + frame(FrameType.HEADERS, 0, 1) + frame(FrameType.CONTINUATION, 4, 3),
+            ErrorCode.PROTOCOL_ERROR,
+            "not in the order",
+        ),
+        (OPENING + (b"\x00\x40\x01" + bytes(6)), None, ""),
+        (OPENING + b"\x00\x40\x01\x04\x00\x00\x00\x00\x00", ErrorCode.FRAME_SIZE_ERROR, "16385 bytes"),
+        (OPENING + b"\x10\x00\x01\x00\x00\x00\x00\x00\x01", ErrorCode.FRAME_SIZE_ERROR, "1048577 bytes"),
+    ],
+)
+def test_what_a_client_may_not_send(data: bytes, code: ErrorCode | None, words: str) -> None:
+    if code is None:  # data may be longer than other frames
+        Reader(Purse(1_000)).feed(data)
+        return
+    found = violation(data)
+    assert found.code is code
+    assert words in str(found)
+
+
+def test_a_flood_of_continuations_ends_at_its_bound() -> None:
+    piece = frame(FrameType.CONTINUATION, 0, 1, bytes(8_192))
+    lawful = OPENING + frame(FrameType.HEADERS, 0, 1) + piece * (MAX_HEADER_BLOCK_BYTES // 8_192)
+    Reader(Purse(1_000)).feed(lawful + frame(FrameType.CONTINUATION, Flag.END_HEADERS, 1) + call(3))
+    assert violation(lawful + frame(FrameType.CONTINUATION, 0, 1, b"x")).code is ErrorCode.ENHANCE_YOUR_CALM
+
+
+def test_more_streams_than_announced_end_the_connection_once_the_client_knows_the_limit() -> None:
+    calls = b"".join(call(1 + 2 * number) for number in range(3))
+    assert violation(OPENING + SETTINGS_ACK + calls, 2).code is ErrorCode.ENHANCE_YOUR_CALM
+    Reader(Purse(1_000), 3).feed(OPENING + SETTINGS_ACK + calls)
+    # Before that it cannot know.
+    Reader(Purse(1_000), 2).feed(OPENING + calls)
+    many = violation(OPENING + b"".join(call(1 + 2 * number) for number in range(9)), 2)
+    assert many.code is ErrorCode.ENHANCE_YOUR_CALM
+
+
+def test_streams_that_either_side_has_ended_make_room() -> None:
+    reader = Reader(Purse(1_000), 2)
+    from_server = ServerFrames(reader.streams)
+    reader.feed(OPENING + SETTINGS_ACK + call(1) + call(3))
+    assert reader.streams.open == {1, 3}
+    from_server.note(frame(FrameType.HEADERS, Flag.END_HEADERS, 1, CALL))
+    from_server.note(frame(FrameType.DATA, 0, 1, MESSAGE))
+    assert reader.streams.open == {1, 3}
+    from_server.note(frame(FrameType.HEADERS, END, 1, CALL))
+    assert reader.streams.open == {3}
+    reader.feed(call(5) + frame(FrameType.RST_STREAM, 0, 3, bytes(4)))
+    from_server.note(frame(FrameType.RST_STREAM, 0, 5, bytes(4)))
+    assert reader.streams.open == set()
+    # A trailer, or a stream that was ended, is no new one.
+    reader.feed(frame(FrameType.HEADERS, END, 3, CALL))
+    assert reader.streams.open == set()
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=30))
+def test_the_end_of_a_stream_is_seen_wherever_the_servers_bytes_are_cut(cuts: list[int]) -> None:
+    said = SETTINGS + frame(FrameType.HEADERS, Flag.END_HEADERS, 1, CALL) + call(1)
+    streams = Streams(10)
+    streams.open.update((1, 3))
+    frames = ServerFrames(streams)
+    for piece in split(said, cuts):
+        frames.note(piece)
+    assert streams.open == {3}
+    assert frames.is_between
+
+
+def test_amid_a_frame_of_the_server_nothing_may_be_said() -> None:
+    frames, said = ServerFrames(Streams(1)), frame(FrameType.HEADERS, END, 1, CALL)
+    between = []
+    for byte in said:
+        frames.note(bytes((byte,)))
+        between.append(frames.is_between)
+    assert between == [False] * (len(said) - 1) + [True]
+
+
+def test_a_goaway_says_why() -> None:
+    assert goaway(5, ErrorCode.ENHANCE_YOUR_CALM) == frame(FrameType.GOAWAY, 0, 0, b"\0\0\0\5\0\0\0\x0b")

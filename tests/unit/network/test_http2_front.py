@@ -1,0 +1,470 @@
+"""The front before an HTTP/2 server: who is let in, what is passed on and when, and who the server is told it is."""
+
+import asyncio
+import logging
+import ssl
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kquorum.network.http2 import PREFACE, ErrorCode, Flag, FrameType, goaway
+from kquorum.network.http2_front import Http2Front, Identity
+from kquorum.network.limits import ConnectionLimits, GrpcLimits
+from kquorum.network.security.listener_security import ListenerSecurity
+from kquorum.network.security.reloading import reloading_context
+from kquorum.network.security.tls import http2_context
+from kquorum.network.server_state import SharedLimits
+from tests.support.certificates import authority, issued, write
+from tests.unit.network.conftest import RunTest
+from tests.unit.network.test_http2 import OPENING, SETTINGS, SETTINGS_ACK, call, frame
+
+HOST = "127.0.0.1"
+CALL_BYTES = len(call(1))
+# Of 16 kB: more than sockets and the front hold together.
+MANY = 5_000
+
+
+@dataclass
+class Behind:
+    """A server that keeps what it gets, of each connection by the name that it has."""
+
+    got: dict[str, bytearray] = field(default_factory=dict)
+    writers: dict[str, asyncio.StreamWriter] = field(default_factory=dict)
+    reads: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        name = str(writer.get_extra_info("peername"))
+        self.got[name], self.writers[name] = bytearray(), writer
+        try:
+            while True:
+                await self.reads.wait()
+                data = await reader.read(65_536)
+                if not data:
+                    break
+                self.got[name] += data
+        except OSError:  # the front was closed first
+            pass
+        finally:
+            del self.writers[name]
+            writer.close()
+
+    @property
+    def all(self) -> int:
+        return sum(map(len, self.got.values()))
+
+
+@dataclass
+class Rig:
+    front: Http2Front
+    behind: Behind
+
+    async def connect(self, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(HOST, self.front.bound_port, **options)
+
+
+@asynccontextmanager
+async def fronting(
+    limits: GrpcLimits | None = None,
+    security: ListenerSecurity | None = None,
+    shared: SharedLimits | None = None,
+) -> AsyncIterator[Rig]:
+    front = Http2Front(
+        host=HOST,
+        port=0,
+        listener_name="grpc",
+        limits=limits or GrpcLimits(),
+        security=security,
+        shared=shared,
+    )
+    behind = Behind()
+    behind.reads.set()
+    server = await asyncio.start_unix_server(behind.serve, front.server_path)
+    await front.start()
+    try:
+        yield Rig(front, behind)
+    finally:
+        front.stop_accepting()
+        server.close()
+        for writer in tuple(behind.writers.values()):
+            writer.close()
+        behind.reads.set()
+        await front.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - the run's deadline bounds it
+        await asyncio.sleep(0.002)
+
+
+async def fill(writer: asyncio.StreamWriter, data: bytes) -> int:
+    """How often the bytes were written until the other side took no more."""
+    for number in range(1, MANY):
+        writer.write(data)
+        try:
+            await asyncio.wait_for(writer.drain(), 0.1)
+        except TimeoutError:
+            return number
+    return MANY
+
+
+async def rest_of(reader: asyncio.StreamReader) -> bytes:
+    data = b""
+    try:
+        while more := await reader.read(65_536):
+            data += more
+    except ConnectionResetError:
+        pass
+    return data
+
+
+def test_bytes_go_both_ways_and_the_server_learns_who_the_client_is(run: RunTest) -> None:
+    async def test() -> None:
+        async with fronting() as rig:
+            reader, writer = await rig.connect()
+            writer.write(OPENING + call(1))
+            await until(lambda: rig.behind.all == len(OPENING + call(1)))
+            ((name, got),) = rig.behind.got.items()
+            assert bytes(got) == OPENING + call(1)
+            port = writer.get_extra_info("sockname")[1]
+            assert rig.front.identity_of(name) == Identity(None, HOST, port)
+            assert rig.front.identity_of(rig.front.server_path) is None
+            rig.behind.writers[name].write(SETTINGS + call(1))
+            assert await reader.readexactly(len(SETTINGS + call(1))) == SETTINGS + call(1)
+            assert rig.front.counters.requests == 1
+            writer.close()
+            await until(lambda: rig.front.identity_of(name) is None)
+            await until(lambda: not rig.behind.writers)
+            assert rig.front.counters.open_connections == 0
+
+    run(test())
+
+
+def test_the_servers_socket_is_in_a_folder_of_this_user_alone_that_goes_at_the_end(
+    run: RunTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+
+    async def test() -> None:
+        async with fronting() as rig:
+            _, writer = await rig.connect()
+            writer.write(OPENING)
+            await until(lambda: rig.behind.all == len(OPENING))
+            folder = Path(rig.front.server_path).parent
+            assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IRWXU
+            assert [each.name for each in folder.iterdir()] == ["server"]
+            writer.close()
+        assert not folder.exists()
+
+    run(test())
+    # Longer than a socket's path may be.
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    run(test())
+
+
+@pytest.mark.parametrize("first", [b"", b"PRI", PREFACE, PREFACE + SETTINGS[:8]])
+def test_a_connection_that_does_not_begin_is_closed_and_the_server_behind_never_sees_it(
+    run: RunTest, first: bytes
+) -> None:
+    async def test() -> None:
+        async with fronting(GrpcLimits(handshake_timeout_ms=100)) as rig:
+            reader, writer = await rig.connect()
+            writer.write(first)
+            assert await rest_of(reader) == b""
+            assert rig.front.counters.unfinished_frames_closed == 1
+            assert rig.behind.got == {}
+            writer.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"])
+def test_what_is_no_http2_is_closed_at_once(
+    run: RunTest, first: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with fronting() as rig:
+            reader, writer = await rig.connect()
+            writer.write(first)
+            assert await rest_of(reader) == b""
+            assert rig.behind.got == {}
+            writer.close()
+
+    with caplog.at_level(logging.WARNING):
+        run(test())
+    words = "begins with TLS" if first.startswith(b"\x16") else "does not speak HTTP/2"
+    assert any(words in record.getMessage() and HOST in record.getMessage() for record in caplog.records)
+
+
+def test_connections_are_refused_by_the_limits_and_counted(run: RunTest) -> None:
+    async def test() -> None:
+        shared = SharedLimits(ConnectionLimits(max_connections_per_address=2))
+        async with fronting(shared=shared) as rig, AsyncExitStack() as held:
+            for _ in range(2):
+                _, writer = await rig.connect()
+                held.callback(writer.close)
+                writer.write(OPENING)
+            await until(lambda: len(rig.behind.got) == 2)
+            reader, writer = await rig.connect()
+            assert await rest_of(reader) == b""
+            writer.close()
+            assert rig.front.counters.refused_over_address_limit == 1
+        limits = GrpcLimits(max_connections=1)
+        async with fronting(limits) as rig, AsyncExitStack() as held:
+            _, writer = await rig.connect()
+            held.callback(writer.close)
+            writer.write(OPENING + call(1))
+            await until(lambda: rig.behind.all == len(OPENING + call(1)))
+            reader, other = await rig.connect()
+            assert await rest_of(reader) == b""
+            other.close()
+            assert rig.front.counters.refused_over_listener_limit == 1
+        async with fronting(GrpcLimits(max_connection_creation_rate=0)) as rig:
+            reader, writer = await rig.connect()
+            assert await rest_of(reader) == b""
+            writer.close()
+            assert rig.front.counters.refused_over_creation_rate == 1
+            assert rig.front.counters.refused_connections == 1
+
+    run(test())
+
+
+def test_calls_above_the_rate_wait_and_those_of_others_do_not_wait_for_them(run: RunTest) -> None:
+    """The flood is 40 calls at 50 a second, with one at once."""
+    flood = b"".join(call(1 + 2 * number) for number in range(40))
+    limits = GrpcLimits(max_calls_per_second_of_connection=50, max_calls_at_once=1)
+
+    async def test() -> None:
+        async with fronting(limits) as rig:
+            _, flooding = await rig.connect()
+            flooding.write(OPENING + flood)
+            await until(lambda: rig.front.counters.mutings == 1)
+            assert rig.front.counters.muted_connections == 1
+            _, writer = await rig.connect()
+            writer.write(OPENING + call(1))
+            await until(lambda: len(OPENING + call(1)) in map(len, rig.behind.got.values()))
+            assert rig.behind.all < 2 * len(OPENING) + len(flood)
+            await until(lambda: rig.behind.all == 2 * len(OPENING) + CALL_BYTES + len(flood))
+            assert bytes(next(iter(rig.behind.got.values()))) == OPENING + flood
+            await until(lambda: rig.front.counters.muted_connections == 0)
+            flooding.close()
+            writer.close()
+
+    run(test())
+
+
+def test_a_connection_that_waits_holds_little_of_what_its_client_sends(run: RunTest) -> None:
+    flood = b"".join(call(1 + 2 * number) for number in range(100)) * 200
+
+    async def test() -> None:
+        async with fronting(GrpcLimits(max_calls_per_second=1, max_calls_at_once=2)) as rig:
+            _, writer = await rig.connect()
+            writer.write(OPENING + flood)
+            await until(lambda: rig.front.counters.mutings == 1)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert rig.front.counters.received_bytes <= 2 * 16_384 < len(flood)
+            writer.transport.abort()
+
+    run(test())
+
+
+def test_what_all_share_is_given_in_turns(run: RunTest) -> None:
+    """Of many connections above the node's rate none is without its part."""
+    calls = b"".join(call(1 + 2 * number) for number in range(12))
+    limits = GrpcLimits(max_calls_per_second=100, max_calls_at_once=1)
+
+    async def test() -> None:
+        async with fronting(limits) as rig, AsyncExitStack() as held:
+            for _ in range(5):
+                _, writer = await rig.connect()
+                held.callback(writer.close)
+                writer.write(OPENING + calls)
+            await until(lambda: rig.behind.all > 5 * len(OPENING) + 30 * CALL_BYTES)
+            passed = [(len(got) - len(OPENING)) // CALL_BYTES for got in rig.behind.got.values()]
+            assert len(passed) == 5
+            assert max(passed) - min(passed) <= 3
+            await until(lambda: rig.behind.all == 5 * len(OPENING + calls))
+
+    run(test())
+
+
+def test_a_connection_that_goes_while_it_waits_leaves_its_place(run: RunTest) -> None:
+    limits = GrpcLimits(max_calls_per_second=1, max_calls_at_once=2)
+
+    async def test() -> None:
+        async with fronting(limits) as rig:
+            _, writer = await rig.connect()
+            writer.write(OPENING + call(1) + call(3) + call(5))
+            await until(lambda: rig.front.counters.muted_connections == 1)
+            writer.transport.abort()
+            # It is not read from, so its end is seen when its output cannot be sent, or with the front's own end.
+            for server_side in tuple(rig.behind.writers.values()):
+                server_side.close()
+            await until(lambda: rig.front.counters.open_connections == 0)
+            assert rig.front.counters.muted_connections == 0
+
+    run(test())
+
+
+def test_more_streams_at_a_time_than_announced_end_with_enhance_your_calm(run: RunTest) -> None:
+    async def test() -> None:
+        async with fronting(GrpcLimits(max_concurrent_calls=2)) as rig:
+            reader, writer = await rig.connect()
+            writer.write(OPENING)
+            await until(lambda: rig.behind.all == len(OPENING))
+            next(iter(rig.behind.writers.values())).write(SETTINGS)
+            await reader.readexactly(len(SETTINGS))
+            writer.write(SETTINGS_ACK + call(1) + call(3) + call(5))
+            assert await rest_of(reader) == goaway(3, ErrorCode.ENHANCE_YOUR_CALM)
+            writer.close()
+            assert rig.front.counters.bad_frames == 1
+
+    run(test())
+
+
+def test_when_all_have_too_many_calls_open_the_client_with_more_than_its_part_goes(
+    run: RunTest,
+) -> None:
+    """Clients are told apart by certificate or address; here they are two addresses of this machine."""
+
+    async def test() -> None:
+        limits = GrpcLimits(max_open_calls=4)
+        async with fronting(limits) as rig, AsyncExitStack() as held:
+            _, greedy = await rig.connect(local_addr=("127.0.0.2", 0))
+            held.callback(greedy.close)
+            greedy.write(OPENING + call(1) + call(3) + call(5) + call(7))
+            await until(lambda: rig.front.counters.requests == 4)
+            modest_reader, modest = await rig.connect(local_addr=("127.0.0.3", 0))
+            held.callback(modest.close)
+            modest.write(OPENING + call(1))
+            await until(lambda: rig.front.counters.requests == 5)
+            reader, another = await rig.connect(local_addr=("127.0.0.2", 0))
+            held.callback(another.close)
+            another.write(OPENING + call(1))
+            await rest_of(reader)
+            assert rig.front.counters.bad_frames == 1
+            # Calls that end make room, those of a connection that is lost too.
+            greedy.close()
+            await until(lambda: rig.front.counters.open_connections == 1)
+            modest.write(call(3))
+            await until(lambda: rig.front.counters.requests == 6)
+            assert not modest_reader.at_eof()
+
+    run(test())
+
+
+def test_a_client_that_does_not_read_stops_the_front_from_reading_and_is_closed(run: RunTest) -> None:
+    data = frame(FrameType.DATA, 0, 1, bytes(16_000))
+
+    async def test() -> None:
+        async with fronting(GrpcLimits(write_timeout_ms=400)) as rig:
+            reader, writer = await rig.connect(limit=1)
+            cast(asyncio.Transport, writer.transport).pause_reading()
+            writer.write(OPENING + call(1))
+            await until(lambda: rig.behind.all == len(OPENING + call(1)))
+            server_side = next(iter(rig.behind.writers.values()))
+            assert await fill(server_side, data) < MANY
+            await until(lambda: rig.front.counters.slow_readers_closed == 1)
+            writer.transport.abort()
+            del reader
+
+    run(test())
+
+
+def test_a_server_that_does_not_read_stops_the_front_from_reading(run: RunTest) -> None:
+    data = frame(FrameType.DATA, 0, 1, bytes(16_000))
+
+    async def test() -> None:
+        async with fronting() as rig:
+            rig.behind.reads.clear()
+            _, writer = await rig.connect()
+            writer.write(OPENING + frame(FrameType.HEADERS, Flag.END_HEADERS, 1, b"h"))
+            sent = await fill(writer, data)
+            assert sent < MANY
+            rig.behind.reads.set()
+            await until(lambda: rig.behind.all == len(OPENING) + 10 + sent * len(data))
+            writer.close()
+
+    run(test())
+
+
+def test_what_the_server_said_last_gets_to_the_client(run: RunTest) -> None:
+    last = frame(FrameType.DATA, Flag.END_STREAM, 1, bytes(16_000)) * 40
+
+    async def test() -> None:
+        async with fronting() as rig:
+            reader, writer = await rig.connect()
+            writer.write(OPENING + call(1))
+            await until(lambda: rig.behind.all == len(OPENING + call(1)))
+            server_side = next(iter(rig.behind.writers.values()))
+            server_side.write(last)
+            server_side.close()
+            assert await rest_of(reader) == last
+            writer.close()
+
+    run(test())
+
+
+def test_a_client_for_whom_the_server_behind_has_no_place_is_closed_with_the_reason(
+    run: RunTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with fronting() as rig:
+            await asyncio.to_thread(Path(rig.front.server_path).unlink)
+            reader, writer = await rig.connect()
+            writer.write(OPENING)
+            assert await rest_of(reader) == b""
+            writer.close()
+            assert rig.front.counters.open_connections == 0
+
+    with caplog.at_level(logging.WARNING):
+        run(test())
+    assert "takes no connection: No such file or directory" in caplog.text
+
+
+def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_path: Path) -> None:
+    server, client = tmp_path / "server.pem", tmp_path / "client.pem"
+    write(server, issued("server", "localhost"))
+    write(client, issued("member"))
+    write(tmp_path / "ca.pem", authority().pem.decode())
+    keys = {
+        "ssl.keystore.location": str(server),
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "ssl.client.auth": "required",
+    }
+    context = ssl.create_default_context(cadata=authority().pem.decode())
+    context.load_cert_chain(client)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+
+    async def test() -> None:
+        security = ListenerSecurity(ssl_context=reloading_context("grpc", keys, http2_context))
+        async with fronting(security=security) as rig:
+            reader, writer = await rig.connect(ssl=context, server_hostname="localhost")
+            tls = writer.get_extra_info("ssl_object")
+            assert tls.selected_alpn_protocol() == "h2"
+            writer.write(OPENING + call(1))
+            await until(lambda: rig.behind.all == len(OPENING + call(1)))
+            ((name, server_side),) = rig.behind.writers.items()
+            identity = rig.front.identity_of(name)
+            assert identity is not None
+            pem = client.read_text()
+            assert identity.certificate == ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERT") :])
+            server_side.write(call(1))
+            assert await reader.readexactly(CALL_BYTES) == call(1)
+            writer.transport.abort()
+            # Without TLS, and without a certificate.
+            plain, stranger = await rig.connect()
+            stranger.write(PREFACE + SETTINGS)
+            await rest_of(plain)
+            stranger.close()
+            await until(lambda: rig.front.counters.failed_tls_handshakes == 1)
+            assert len(rig.behind.got) == 1
+
+    run(test())
