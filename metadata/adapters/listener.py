@@ -42,12 +42,11 @@ from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Handler, Reply, RequestContext
 from kquorum.network.turns import Work, turns_of
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
-from kquorum.wire.codec import encode
 from kquorum.wire.forwarding_id import forwarding_id_of
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class, supported_versions
 from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, encode_body
 from kquorum.wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("metadata.listener")
@@ -129,7 +128,7 @@ class ControllerListener:
         api = CONTROLLER_APIS[asked.api_key]
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
-            self._answer_aside(partial(refused_entity, asked, excess), reply)
+            self._answer_aside(asked.api_version, partial(refused_entity, asked, excess), reply)
             return
         answer = response_class(asked.api_key, asked.api_version)
         passage = self._judge(api, asked)
@@ -190,7 +189,8 @@ class ControllerListener:
 
         def answer(values: Values) -> None:
             if is_long:
-                self._answer_aside(lambda: entity_of(passage.verdict.complete(values)), reply)
+                version = context.header.api_version
+                self._answer_aside(version, lambda: entity_of(passage.verdict.complete(values)), reply)
                 return
             try:
                 entity = entity_of(passage.verdict.complete(values))
@@ -283,7 +283,9 @@ class ControllerListener:
         excess = self._bounds.excess(api.entry_limit, elements)
         if excess is not None:
             self._answer_aside(
-                lambda: build(answer, wrap_entity(inner, refused_entity(inner, excess))), reply
+                context.header.api_version,
+                lambda: build(answer, wrap_entity(inner, refused_entity(inner, excess))),
+                reply,
             )
             return
         passage = self._judge(api, inner)
@@ -306,7 +308,7 @@ class ControllerListener:
             is_long=is_long(context.frame),
         )
 
-    def _answer_aside(self, make: Callable[[], Any], reply: Reply) -> None:
+    def _answer_aside(self, version: int, make: Callable[[], Any], reply: Reply) -> None:
         """A refusal of many entries is made in the thread of long requests."""
 
         def made(answer: "asyncio.Future[EncodedBody]") -> None:
@@ -315,7 +317,7 @@ class ControllerListener:
             failed = answer.cancelled() or answer.exception() is not None
             reply(None if failed else answer.result())
 
-        self._aside.begin(lambda: EncodedBody(encode(make()))).add_done_callback(made)
+        self._aside.begin(lambda: EncodedBody(encode_body(make(), version))).add_done_callback(made)
 
     def _noting(self, api: QuorumRequest, request: ControllerRequest, reply: Reply) -> Reply:
         """The replica changes the voters and writes no audit notes, so a change that was made is noted here."""

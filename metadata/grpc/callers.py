@@ -13,13 +13,31 @@ from typing import Any, Final
 
 import grpc
 
-from kquorum.metadata.grpc.server import rebuilt_handler
 from kquorum.network.http2_front import Identity
 
 CERTIFICATE: Final = "x509_pem_cert"  # gRPC's name for it
 
 _PREFIX: Final = "unix:"
 _REFUSED: Final = "the connection did not come through this node's listener for gRPC"
+
+
+Behaviour = Callable[[Any, Any], Any]
+
+
+def rebuilt_handler(
+    handler: Any, wrap: Callable[[Behaviour], Behaviour], deserializer: Callable[[bytes], Any]
+) -> Any:
+    """The handler of a method with something around its behaviour."""
+    make = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[handler.request_streaming, handler.response_streaming]
+    behaviour: Behaviour = (
+        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    )
+    return make(wrap(behaviour), deserializer, handler.response_serializer)
 
 
 class KnownCallers(grpc.aio.ServerInterceptor):  # type: ignore[misc]

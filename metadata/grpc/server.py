@@ -21,7 +21,7 @@ from grpc_reflection.v1alpha import reflection
 
 from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.service import BrokerCalls, BrokerService
-from kquorum.metadata.grpc.callers import KnownCallers
+from kquorum.metadata.grpc.callers import Behaviour, KnownCallers, rebuilt_handler
 from kquorum.metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
 from kquorum.metadata.grpc.inspect.service import InspectService
 from kquorum.metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
@@ -43,8 +43,6 @@ _MESSAGE: Final = (
 
 _LIBRARYS_LOGGER: Final = "grpc._cython.cygrpc"
 _NOT_OURS: Final = ("Invalid encoding on", "Failed sending error status")
-
-_Behaviour = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,32 +76,16 @@ def _is_ours(record: logging.LogRecord) -> bool:
     return message.isascii() and not message.startswith(_NOT_OURS)
 
 
-def rebuilt_handler(
-    handler: Any, wrap: Callable[[_Behaviour], _Behaviour], deserializer: Callable[[bytes], Any]
-) -> Any:
-    """The handler of a method with something around its behaviour."""
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[handler.request_streaming, handler.response_streaming]
-    behaviour: _Behaviour = (
-        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
-    )
-    return make(wrap(behaviour), deserializer, handler.response_serializer)
-
-
 def _guarded(handler: Any) -> Any:
     judge = _sound_requests if handler.request_streaming else _sound_request
 
-    def wrap(behaviour: _Behaviour) -> _Behaviour:
+    def wrap(behaviour: Behaviour) -> Behaviour:
         return (_generator if inspect.isasyncgenfunction(behaviour) else _coroutine)(behaviour, judge)
 
     return rebuilt_handler(handler, wrap, _lenient(handler.request_deserializer))
 
 
-def _coroutine(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
+def _coroutine(behaviour: Behaviour, judge: Behaviour) -> Behaviour:
     async def guarded(request: Any, context: Any) -> Any:
         try:
             return await behaviour(await judge(request, context), context)
@@ -113,7 +95,7 @@ def _coroutine(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
     return guarded
 
 
-def _generator(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
+def _generator(behaviour: Behaviour, judge: Behaviour) -> Behaviour:
     async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
         async for response in behaviour(await judge(request, context), context):
             yield response

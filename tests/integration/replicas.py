@@ -81,7 +81,10 @@ class ReplicaProcess:
         await self._close()
 
     async def kill(self) -> None:
-        await self.driver.stop(0)
+        """A leader does not hand over. The log is closed when the disk thread has finished, which may take some time on
+        a busy machine."""
+        self.driver._halt()
+        await self.driver.stop(30_000)
         await self._close()
 
     async def _close(self) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.api_versions import NO_FEATURES
-from kquorum.network.security import listener_security
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.security.scram import keys_of
@@ -15,7 +14,7 @@ from kquorum.network.security.scram_client import ScramClient
 from kquorum.network.security.scram_server import ScramLookup, ScramServer, ScramUser
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
-from kquorum.node.security import image_lookup
+from kquorum.node.security import image_lookup, listener_security
 from kquorum.node.servers import kafka_servers
 from kquorum.wire.protocol.apis import ApiKey, message_types
 from kquorum.wire.protocol.headers import RequestHeader

@@ -34,7 +34,7 @@ from kquorum.metadata.describe.configs import describe_configs
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import GROUP
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.network.limits import BudgetLimits, ServerLimits
+from kquorum.network.limits import BudgetLimits, GrpcLimits, ServerLimits
 from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
@@ -84,6 +84,7 @@ BELOW_THE_TABLE: Mapping[type, Mapping[str, str]] = {
         "write_timeout_ms": "kquorum.output.timeout.ms",
         "request_timeout_ms": "kquorum.unanswered.request.timeout.ms",
     },
+    GrpcLimits: {"max_calls_per_second": "kquorum.grpc.max.calls.per.second"},
     BudgetLimits: {"max_requests": "queued.max.requests"},
     RequestBounds: {"most_entries": "kquorum.request.max.entries"},
 }
@@ -91,6 +92,7 @@ BELOW_THE_TABLE: Mapping[type, Mapping[str, str]] = {
 DEFAULTS_ELSEWHERE = {
     # Below the table, like those of BELOW_THE_TABLE; a node passes its own.
     ("network/limits.py", "frame_timeout_ms"),
+    ("network/limits.py", "max_calls_per_second"),
     ("network/limits.py", "max_idle_ms"),
     ("network/limits.py", "request_timeout_ms"),
     ("network/security/listener_security.py", "failed_authentication_delay_ms"),

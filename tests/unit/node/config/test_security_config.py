@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.network.security import listener_security
 from kquorum.network.security.names import PROTOCOLS
 from kquorum.network.security.plain import encode_plain
 from kquorum.network.security.reloading import ReloadingContext
@@ -13,7 +12,7 @@ from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.exposure import exposure_problems, is_loopback
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
-from kquorum.node.security import check_security, controller_client, grpc_security
+from kquorum.node.security import check_security, controller_client, grpc_security, listener_security
 from kquorum.node.servers import advertised
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest
