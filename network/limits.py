@@ -79,7 +79,8 @@ class ServerLimits:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcLimits:
     """Of the gRPC listener, whose connections gRPC accepts and closes by itself. Kafka's keys:
-    `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections`."""
+    `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections`; our own are
+    `kquorum.grpc.max.open.calls` and `kquorum.grpc.max.open.calls.per.client`."""
 
     # gRPC ends the process where it is given NO_LIMIT.
     max_connections: int = 2_000
@@ -92,11 +93,13 @@ class GrpcLimits:
     # Of a client's message, before it is unpacked; answers may be longer. The loop reads it, and gRPC's own 4 MiB took
     # it 80 ms.
     max_message_bytes: int = 262_144
+    # Calls under way of all connections together, and of a principal (an anonymous client: an address).
+    max_open_calls: int = 1_000
+    max_open_calls_per_client: int = 200
 
     def __post_init__(self) -> None:
-        _check_least(
-            self, ("handshake_timeout_ms", "max_idle_ms", "max_concurrent_calls", "max_message_bytes"), 1
-        )
+        at_least_one = ("handshake_timeout_ms", "max_idle_ms", "max_concurrent_calls", "max_message_bytes")
+        _check_least(self, (*at_least_one, "max_open_calls", "max_open_calls_per_client"), 1)
         _check_least(self, ("max_connections",), 0)
         if self.max_connections >= NO_LIMIT:
             raise ValueError(f"max_connections is {self.max_connections}; it must be less than {NO_LIMIT}")

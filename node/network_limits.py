@@ -122,7 +122,10 @@ def is_protected(config: NodeConfig, listener: Listener, listeners: int) -> bool
 
 def grpc_limits(config: NodeConfig) -> GrpcLimits:
     return GrpcLimits(
-        max_connections=_grpc_connections(config), max_idle_ms=min(config.connections_max_idle_ms, NO_LIMIT)
+        max_connections=_grpc_connections(config),
+        max_idle_ms=min(config.connections_max_idle_ms, NO_LIMIT),
+        max_open_calls=config.kquorum_grpc_max_open_calls,
+        max_open_calls_per_client=config.kquorum_grpc_max_open_calls_per_client,
     )
 
 

@@ -24,6 +24,7 @@ from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.service import BrokerCalls, BrokerService
 from kquorum.metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
 from kquorum.metadata.grpc.inspect.service import InspectService
+from kquorum.metadata.grpc.open_calls import BoundedCalls, OpenCalls
 from kquorum.metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
 from kquorum.metadata.grpc.source import CommittedLog, InspectSource
 from kquorum.network.errors import CannotListen, listen_error
@@ -200,7 +201,10 @@ async def start_inspect_server(
 ) -> InspectServer:
     """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
     and `Quorum` (none: all may), `Broker` has its own. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
-    server = grpc.aio.server(interceptors=(MalformedRequests(),), options=(*_OPTIONS, *_limiting(limits)))
+    bounded = BoundedCalls(OpenCalls(limits.max_open_calls, limits.max_open_calls_per_client), gate)
+    server = grpc.aio.server(
+        interceptors=(bounded, MalformedRequests()), options=(*_OPTIONS, *_limiting(limits))
+    )
     bound_port = _bind(server, host, port, tls)
     log = CommittedLog(source)
     feed = ChangeFeed(log)

@@ -34,7 +34,7 @@ from kquorum.metadata.describe.configs import describe_configs
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import GROUP
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.network.limits import BudgetLimits, ServerLimits
+from kquorum.network.limits import BudgetLimits, GrpcLimits, ServerLimits
 from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
@@ -84,6 +84,10 @@ BELOW_THE_TABLE: Mapping[type, Mapping[str, str]] = {
         "write_timeout_ms": "kquorum.output.timeout.ms",
         "request_timeout_ms": "kquorum.unanswered.request.timeout.ms",
     },
+    GrpcLimits: {
+        "max_open_calls": "kquorum.grpc.max.open.calls",
+        "max_open_calls_per_client": "kquorum.grpc.max.open.calls.per.client",
+    },
     BudgetLimits: {"max_requests": "queued.max.requests"},
     RequestBounds: {"most_entries": "kquorum.request.max.entries"},
 }
@@ -92,6 +96,8 @@ DEFAULTS_ELSEWHERE = {
     # Below the table, like those of BELOW_THE_TABLE; a node passes its own.
     ("network/limits.py", "frame_timeout_ms"),
     ("network/limits.py", "max_idle_ms"),
+    ("network/limits.py", "max_open_calls"),
+    ("network/limits.py", "max_open_calls_per_client"),
     ("network/limits.py", "request_timeout_ms"),
     ("network/security/listener_security.py", "failed_authentication_delay_ms"),
     ("network/security/sasl_server.py", "max_reauth_ms"),
