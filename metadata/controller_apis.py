@@ -12,7 +12,11 @@ from typing import Final
 from kquorum.metadata.authorizer.authorization import Authorization, on_cluster
 from kquorum.metadata.authorizer.cluster_rules import judge_describe_cluster
 from kquorum.metadata.authorizer.codes import Operation
-from kquorum.metadata.authorizer.config_rules import judge_alter_configs, judge_describe_configs
+from kquorum.metadata.authorizer.config_rules import (
+    judge_alter_configs,
+    judge_describe_configs,
+    judge_describe_configs_in_slices,
+)
 from kquorum.metadata.authorizer.token_rules import (
     judge_create_token,
     judge_describe_tokens,
@@ -227,7 +231,7 @@ _LINES: Final[tuple[ControllerApi, ...]] = (
     _question(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, _DESCRIBE, describe_user_scram_credentials),
     _question(
         ApiKey.DESCRIBE_CONFIGS,
-        Authorization(rule=judge_describe_configs),
+        Authorization(rule=judge_describe_configs, slices=judge_describe_configs_in_slices),
         describe_configs,
         describe_configs_in_slices,
     ),

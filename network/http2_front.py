@@ -134,7 +134,7 @@ class Http2Front:
             rate=CreationRate(limits.max_connection_creation_rate, _ACCEPTED_AT_ONCE_S),
             grpc=limits,
             folder=PrivateFolder(),
-            open_calls=_OpenCalls(limits.max_open_calls),
+            open_calls=_OpenCalls(limits.max_open_streams),
             rate_of_all=SharedBucket(
                 limits.max_calls_per_second * STREAM_COST,
                 limits.max_calls_at_once * STREAM_COST,

@@ -80,7 +80,8 @@ class ServerLimits:
 class GrpcLimits:
     """Of the gRPC listener: the front's (network.http2_front), and what gRPC itself is to keep to. Kafka's keys:
     `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections` and
-    `max.connection.creation.rate`."""
+    `max.connection.creation.rate`; our own are `kquorum.grpc.max.calls.per.second`,
+    `kquorum.grpc.max.open.calls` and `kquorum.grpc.max.open.calls.per.client`."""
 
     # Each has three descriptors: the client's, and both ends of the one to gRPC.
     max_connections: int = 2_000
@@ -96,7 +97,7 @@ class GrpcLimits:
     # Calls of one connection at a time; its client queues those above.
     max_concurrent_calls: int = 256
     # Of all connections; each takes some 25 KiB.
-    max_open_calls: int = 4_096
+    max_open_streams: int = 4_096
     # New calls; those above wait. Ten other frames count as a call.
     max_calls_per_second: int = 1_000
     max_calls_per_second_of_connection: int = 500
@@ -105,6 +106,9 @@ class GrpcLimits:
     # Of a client's message, before it is unpacked; answers may be longer. The loop reads it, and gRPC's own 4 MiB took
     # it 80 ms.
     max_message_bytes: int = 262_144
+    # Calls under way of all connections together, and of a principal (an anonymous client: an address).
+    max_open_calls: int = 1_000
+    max_open_calls_per_client: int = 200
 
     def __post_init__(self) -> None:
         at_least_one = (
@@ -112,7 +116,9 @@ class GrpcLimits:
             "max_idle_ms",
             "write_timeout_ms",
             "max_concurrent_calls",
+            "max_open_streams",
             "max_open_calls",
+            "max_open_calls_per_client",
             "max_calls_per_second",
             "max_calls_per_second_of_connection",
             "max_calls_at_once",

@@ -8,12 +8,14 @@ in which they were logged, whichever way they go. What ends the process (CRITICA
 import logging
 import queue
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
 from typing import TextIO
 
+from kquorum.network.bounded_log import BoundedLibrary
 from kquorum.wire.safe_text import safe_lines
 
 FILE_NAME = "kquorum.log"
@@ -24,6 +26,9 @@ MAX_MESSAGE_CHARACTERS = 4_000
 # What an operator wants to see of a node that is well.
 NOTABLE_LOGGER = "kquorum"
 READY_LOGGER = "kquorum.ready"
+# They log a traceback of some kilobytes for each fault, and a peer may cause one again and again.
+LIBRARIES = ("asyncio", "grpc")
+LINES_OF_LIBRARY_A_SECOND = 5
 
 log = logging.getLogger(NOTABLE_LOGGER)
 ready_log = logging.getLogger(READY_LOGGER)
@@ -97,6 +102,8 @@ class NodeLogging:
         lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
         self._file = file
         self._entrance = _PassOn(lines)
+        for library in LIBRARIES:
+            self._entrance.addFilter(BoundedLibrary(library, time.monotonic, LINES_OF_LIBRARY_A_SECOND))
         self._listener = QueueListener(lines, file, output, terminal, respect_handler_level=True)
 
     def start(self) -> None:

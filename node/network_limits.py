@@ -138,6 +138,8 @@ def grpc_limits(config: NodeConfig) -> GrpcLimits:
         write_timeout_ms=config.kquorum_output_timeout_ms,
         max_calls_per_second=config.kquorum_grpc_max_calls_per_second,
         max_calls_per_second_of_connection=max(config.kquorum_grpc_max_calls_per_second // 2, 1),
+        max_open_calls=config.kquorum_grpc_max_open_calls,
+        max_open_calls_per_client=config.kquorum_grpc_max_open_calls_per_client,
     )
 
 

@@ -21,6 +21,7 @@ from kquorum.metadata.authorizer.gate import AuthorizationResult
 from kquorum.network.aside import Aside, is_long
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.turns import Work, turns_of
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -58,14 +59,64 @@ class BrokerListener:
             refused = partial(refused_entity, controller_request(context, request), excess)
             self._answer(context, refused, reply, aside=True)
             return
-        passage = None
-        if isinstance(api.authorization, Authorization):
-            passage = self._judge(api.authorization, context, request)
-            if passage.answer is not None:
-                # A long request has many entries, and its refusal as many.
-                make = partial(_entity, context, passage.answer)
-                self._answer(context, make, reply, aside=is_long(context.frame))
-                return
+        authorization = api.authorization
+        if not isinstance(authorization, Authorization):
+            self._carry_out(api, context, request, None, reply)
+        elif authorization.slices is None or not is_long(context.frame):
+            self._go_on(api, context, request, self._judge(authorization, context, request), reply)
+        else:
+            self._judge_in_slices(api, authorization, context, request, reply)
+
+    def _judge_in_slices(
+        self,
+        api: BrokerApi,
+        authorization: Authorization,
+        context: RequestContext,
+        request: Any,
+        reply: Reply,
+    ) -> None:
+        """A slice whenever a turn of the connections has room for one: a hundred clients may ask at the same time."""
+        services = self._services
+        asked = controller_request(context, request)
+        slices = services.authorizer.judge_in_slices(authorization, asked, services.cache.image)
+        turns = turns_of(asyncio.get_running_loop())
+
+        def advance() -> None:
+            try:
+                passage = next(slices)
+                if passage is None:
+                    turns.ask(Work(advance))
+                else:
+                    self._go_on(api, context, request, passage, reply)
+            except Exception:
+                log.exception("%s could not be answered", api.api_key.name)
+                reply(None)
+
+        advance()
+
+    def _go_on(
+        self,
+        api: BrokerApi,
+        context: RequestContext,
+        request: Any,
+        passage: AuthorizationResult,
+        reply: Reply,
+    ) -> None:
+        if passage.answer is not None:
+            # A long request has many entries, and its refusal as many.
+            refused = partial(_entity, context, passage.answer)
+            self._answer(context, refused, reply, aside=is_long(context.frame))
+        else:
+            self._carry_out(api, context, request, passage, reply)
+
+    def _carry_out(
+        self,
+        api: BrokerApi,
+        context: RequestContext,
+        request: Any,
+        passage: AuthorizationResult | None,
+        reply: Reply,
+    ) -> None:
         match api:
             case Local() | Refused():
                 answered = partial(self._answered, api, context, request, passage)

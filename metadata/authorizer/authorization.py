@@ -3,7 +3,7 @@
 What a broker asks in its own handlers, topic by topic, is in `broker.client_access`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kquorum.metadata.authorizer.access import Access
@@ -13,6 +13,8 @@ from kquorum.metadata.authorizer.verdict import Verdict
 from kquorum.metadata.controller.requests import ControllerRequest
 
 Rule = Callable[[Access, ControllerRequest], Verdict]
+# None after each slice, and last the verdict.
+RuleInSlices = Callable[[Access, ControllerRequest], Iterator[Verdict | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +23,13 @@ class Authorization:
 
     `needs_body` is False where the rule asks one question about the cluster as a whole and the refusal has no entries:
     such a request is refused before its body is read. `needs_authorizer` is False where the rule also holds in a
-    cluster without an authorizer.
+    cluster without an authorizer. `slices` is the same rule for requests of so many entries that `rule` takes long.
     """
 
     rule: Rule
     needs_body: bool = True
     needs_authorizer: bool = True
+    slices: RuleInSlices | None = None
 
 
 def on_cluster(operation: Operation, *, needs_body: bool = False) -> Authorization:

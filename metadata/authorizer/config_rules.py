@@ -1,8 +1,9 @@
 """AlterConfigs, IncrementalAlterConfigs, DescribeConfigs: each resource alone (ControllerApis, ConfigHelper)."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -48,11 +49,24 @@ def judge_alter_configs(access: Access, request: ControllerRequest) -> Verdict:
     return Verdict(replace(request.body, resources=tuple(kept)), adding("responses", refused))
 
 
+# Some microseconds each.
+RESOURCES_AT_ONCE: Final = 500
+
+
 def judge_describe_configs(access: Access, request: ControllerRequest) -> Verdict:
+    *_, verdict = judge_describe_configs_in_slices(access, request)
+    assert verdict is not None, "the last slice has the verdict"
+    return verdict
+
+
+def judge_describe_configs_in_slices(access: Access, request: ControllerRequest) -> Iterator[Verdict | None]:
+    """None after each slice, and last the verdict."""
     body: DescribeConfigsRequest = request.body
     kept: list[DescribeConfigsResource] = []
     refused: list[DescribeConfigsResult] = []
-    for asked in body.resources:
+    for number, asked in enumerate(body.resources):
+        if number and number % RESOURCES_AT_ONCE == 0:
+            yield None
         error = _failure(access, Operation.DESCRIBE_CONFIGS, asked)
         if error is None:
             kept.append(asked)
@@ -66,12 +80,13 @@ def judge_describe_configs(access: Access, request: ControllerRequest) -> Verdic
             )
         )
     if not refused:
-        return Verdict(body)
+        yield Verdict(body)
+        return
 
     def complete(response: DescribeConfigsResponse) -> DescribeConfigsResponse:
         return replace(response, results=(*response.results, *refused))
 
-    return Verdict(replace(body, resources=tuple(kept)), complete)
+    yield Verdict(replace(body, resources=tuple(kept)), complete)
 
 
 def _failure(access: Access, operation: Operation, asked: Any) -> ErrorCode | None:

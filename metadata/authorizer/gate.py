@@ -1,5 +1,6 @@
 """Where requests pass on their way from a listener to their handler."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,9 +83,28 @@ class RequestAuthorizer:
         try:
             verdict = authorization.rule(access, request)
         except NotLoadedError:
-            return AuthorizationResult(
-                Verdict(request.body), refusals.refusal(request, refusals.not_loaded(request))
-            )
+            return _not_loaded(request)
         if verdict.refusal is not None:
             return AuthorizationResult(verdict, refusals.refusal(request, verdict.refusal))
         return AuthorizationResult(verdict)
+
+    def judge_in_slices(
+        self, authorization: Authorization, request: ControllerRequest, image: MetadataImage
+    ) -> Iterator[AuthorizationResult | None]:
+        """What `judge` answers, after None for each slice of work; all by the ACLs of one image. Only for a rule with
+        slices."""
+        assert authorization.slices is not None, "the rule has no slices"
+        if self._authorizer is None and authorization.needs_authorizer:
+            yield AuthorizationResult(Verdict(request.body))
+            return
+        access = self.access(request.api_key, image, request.principal, request.client_host)
+        try:
+            for verdict in authorization.slices(access, request):
+                yield None if verdict is None else AuthorizationResult(verdict)
+        except NotLoadedError:
+            yield _not_loaded(request)
+
+
+def _not_loaded(request: ControllerRequest) -> AuthorizationResult:
+    answer = refusals.refusal(request, refusals.not_loaded(request))
+    return AuthorizationResult(Verdict(request.body), answer)

@@ -139,6 +139,20 @@ DEFINITIONS = (
         at_least(1),
         used_by=GRPC,
     ),
+    integer(
+        "kquorum.grpc.max.open.calls",
+        1000,
+        "How many gRPC calls, streams that wait among them, may be open at this node at once.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
+    ),
+    integer(
+        "kquorum.grpc.max.open.calls.per.client",
+        200,
+        "How many of them a principal may have; without certificates, a client's address.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
+    ),
     string(
         "kquorum.grpc.security",
         "plaintext",

@@ -1,6 +1,7 @@
 """How a request is refused as a whole, by a controller or an authorizer: each API has its own shape for that."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 
@@ -137,16 +138,20 @@ def _with_message_and(**others: object) -> _Shape:
     return lambda _request, error: {"error_code": error.code, "error_message": error.message, **others}
 
 
+# An entry of a request may have few bytes: its refusal must not be many times as long.
+_MOST_MESSAGES: Final = 100
+
+
 def _describe_configs(request: ControllerRequest, error: ApiError) -> Values:
     results = [
         {
             "error_code": error.code,
-            "error_message": error.message,
+            "error_message": error.message if number < _MOST_MESSAGES else None,
             "resource_type": asked.resource_type,
             "resource_name": asked.resource_name,
             "configs": (),
         }
-        for asked in request.body.resources
+        for number, asked in enumerate(request.body.resources)
     ]
     return {"results": results}
 

@@ -169,6 +169,14 @@ class MemberGate:
         self._image = image
         self._principal_of = principal_of
 
+    def client_of(self, caller: Caller) -> str:
+        """Its principal; where it shows no certificate, or one that names nobody, its address."""
+        certificate = _certificate_of(caller)
+        try:
+            return client_of(caller) if certificate is None else self._principal_of(certificate)
+        except UnnamedCertificate:
+            return client_of(caller)
+
     async def admit(self, context: Context, api_key: ApiKey) -> None:
         """Ends the call of who lacks the right."""
         try:
@@ -209,6 +217,11 @@ def host_of(peer: str) -> str:
     if kind not in ("ipv4", "ipv6"):
         return ""
     return rest.rpartition(":")[0].strip("[]")
+
+
+def client_of(caller: Caller) -> str:
+    """A client that has no other name than its address; that of a socket without one is what gRPC calls it."""
+    return host_of(caller.peer()) or caller.peer()
 
 
 def _certificate_of(caller: Caller) -> bytes | None:

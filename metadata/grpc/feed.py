@@ -175,15 +175,19 @@ class ChangeFeed:
                 await asyncio.sleep(0)  # a long way to catch up must not keep the node from its heartbeats
         except (LogUnreadable, OffsetOutOfRange, ServerStopping, ReplayError, DecodeError) as failure:
             self._failure = failure
-            for watcher in self._watchers:
+            for watcher in tuple(self._watchers):
+                await self._log.pieces.take()
                 watcher.fail(failure)
 
     async def _advance(self, tracker: ChangeTracker) -> None:
         for batch in self._log.read(tracker.position, self._log.high_watermark):
             changes = tracker.replay(batch)
-            for watcher in self._watchers:
-                watcher.offer(changes)
-                watcher.note_position(tracker.resume_offset)
+            # Who attaches while this batch is handed out has caught up with it already.
+            for watcher in tuple(self._watchers):
+                await self._log.pieces.take()
+                if watcher in self._watchers:
+                    watcher.offer(changes)
+                    watcher.note_position(tracker.resume_offset)
             if slow := [watcher for watcher in self._watchers if watcher.is_waited_for]:
                 await asyncio.gather(*(watcher.wait_for_room() for watcher in slow))
 

@@ -17,6 +17,7 @@ from kquorum.metadata.grpc.source import (
     OffsetOutOfRange,
     ServerStopping,
 )
+from kquorum.metadata.grpc.turns import PieceTurns
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.wire.errors import DecodeError
 
@@ -56,10 +57,12 @@ class Context(Protocol):
 GONE_CLIENT_S = 5.0
 
 
-async def send_all(messages: AsyncGenerator[object], context: Context, node_id: int) -> None:
-    """`node_id` is this node's, for the text of a status."""
+async def send_all(
+    messages: AsyncGenerator[object], context: Context, node_id: int, pieces: PieceTurns
+) -> None:
+    """`node_id` is this node's, for the text of a status; each message takes its turn of `pieces`."""
     try:
-        await _send(messages, context, node_id)
+        await _send(messages, context, node_id, pieces)
     except grpc.aio.InternalError:
         # The connection broke under the message. To say anything more, the end of the stream included, would fail
         # likewise, and the library would log the trace of it as our mistake.
@@ -68,12 +71,13 @@ async def send_all(messages: AsyncGenerator[object], context: Context, node_id: 
                 await asyncio.Event().wait()
 
 
-async def _send(messages: AsyncGenerator[object], context: Context, node_id: int) -> None:
+async def _send(messages: AsyncGenerator[object], context: Context, node_id: int, pieces: PieceTurns) -> None:
     await context.send_initial_metadata(())  # a client of a quiet stream learns that it is connected
     try:
         async with contextlib.aclosing(messages):
             async for message in messages:
                 await context.write(message)
+                await pieces.take()  # before the next message is made
     except tuple(STATUS) as refusal:
         text = str(refusal) or f"node {node_id} is stopping"
         await context.abort(next(code for cls, code in STATUS.items() if isinstance(refusal, cls)), text)

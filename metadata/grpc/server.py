@@ -24,6 +24,7 @@ from kquorum.metadata.grpc.broker.service import BrokerCalls, BrokerService
 from kquorum.metadata.grpc.callers import Behaviour, KnownCallers, rebuilt_handler
 from kquorum.metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
 from kquorum.metadata.grpc.inspect.service import InspectService
+from kquorum.metadata.grpc.open_calls import BoundedCalls, OpenCalls
 from kquorum.metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
 from kquorum.metadata.grpc.source import CommittedLog, InspectSource
 from kquorum.network.errors import CannotListen, listen_error
@@ -232,8 +233,9 @@ async def _start(
     watcher_queue_changes: int,
     limits: GrpcLimits,
 ) -> InspectServer:
+    bounded = BoundedCalls(OpenCalls(limits.max_open_calls, limits.max_open_calls_per_client), gate)
     server = grpc.aio.server(
-        interceptors=(KnownCallers(front.identity_of), MalformedRequests()),
+        interceptors=(KnownCallers(front.identity_of), bounded, MalformedRequests()),
         options=(*_OPTIONS, *_limiting(limits)),
     )
     server.add_insecure_port(f"unix:{front.server_path}")

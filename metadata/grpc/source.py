@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from kquorum.metadata.grpc.turns import PIECES_AT_ONCE, PieceTurns, SliceTurns
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import LogBatch, parse_batches
@@ -22,23 +23,6 @@ POLL_SECONDS = 0.2
 # instead of from the start of the log.
 IMAGE_SPACING_OFFSETS = 4096
 IMAGES_KEPT = 8
-
-
-class SliceTurns:
-    """One slice of work of all streams in each iteration of the loop: a hundred streams with a slice each would hold it
-    for a second."""
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-
-    async def __aenter__(self) -> None:
-        await self._lock.acquire()
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            await asyncio.sleep(0)
-        finally:
-            self._lock.release()
 
 
 class InspectSource(Protocol):
@@ -131,15 +115,20 @@ class ServerStopping(Exception):
 class CommittedLog:
     """The committed part of the node's log, its recent images, and the wait for more.
 
-    One per server: it subscribes once and wakes all streams which wait.
+    One per server: it subscribes once, polls once for all streams that wait, and wakes some of those whose wait is over
+    in each iteration of the loop.
     """
 
     def __init__(self, source: InspectSource) -> None:
         self.source = source
-        self._waiters: set[asyncio.Future[None]] = set()
+        # Each with the offset whose record it waits for; None: for the next commit or poll, whatever it brings.
+        self._waiting: dict[asyncio.Future[None], int | None] = {}
+        self._ripe: deque[asyncio.Future[None]] = deque()
+        self._poll: asyncio.TimerHandle | None = None
         self._images: deque[MetadataImage] = deque(maxlen=IMAGES_KEPT)
         self._is_closed = False
         self.slices = SliceTurns()
+        self.pieces = PieceTurns()
         self._unsubscribe = source.subscribe(self._handle_commit)
 
     @property
@@ -152,6 +141,8 @@ class CommittedLog:
             return
         self._is_closed = True
         self._unsubscribe()
+        if self._poll is not None:
+            self._poll.cancel()
         self._wake()
 
     def read(self, start_offset: int, end_offset: int) -> tuple[LogBatch, ...]:
@@ -206,25 +197,34 @@ class CommittedLog:
     async def wait_for(self, offset: int) -> None:
         """Return once the record at `offset` is committed. Raises ServerStopping."""
         while self.high_watermark <= offset:
-            await self._wait_for_commit()
+            await self._wait(offset)
         if self._is_closed:
             raise ServerStopping
 
     async def wait_for_more(self) -> None:
         """Return after the next commit, or a moment later without one. Raises ServerStopping."""
-        await self._wait_for_commit()
+        await self._wait(None)
         if self._is_closed:
             raise ServerStopping
 
-    async def _wait_for_commit(self) -> None:
+    async def _wait(self, offset: int | None) -> None:
         if self._is_closed:
             raise ServerStopping
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiting[waiter] = offset
+        if self._poll is None:
+            self._poll = loop.call_later(POLL_SECONDS, self._ring)
         try:
-            await asyncio.wait((waiter,), timeout=POLL_SECONDS)
+            await waiter
         finally:
-            self._waiters.discard(waiter)
+            self._waiting.pop(waiter, None)
+
+    def _ring(self) -> None:
+        self._poll = None
+        self._wake()
+        if self._waiting:
+            self._poll = asyncio.get_running_loop().call_later(POLL_SECONDS, self._ring)
 
     def _handle_commit(self, _delta: object, image: MetadataImage) -> None:
         if not self._images or image.end_offset >= self._images[-1].end_offset + IMAGE_SPACING_OFFSETS:
@@ -232,9 +232,27 @@ class CommittedLog:
         self._wake()
 
     def _wake(self) -> None:
-        for waiter in self._waiters:
+        """Those whose wait is over; all once this is closed."""
+        end = self.high_watermark
+        ripe = [
+            waiter
+            for waiter, offset in self._waiting.items()
+            if offset is None or offset < end or self._is_closed
+        ]
+        for waiter in ripe:
+            del self._waiting[waiter]
+        is_waking = bool(self._ripe)
+        self._ripe.extend(ripe)
+        if not is_waking:
+            self._wake_some()
+
+    def _wake_some(self) -> None:
+        for _ in range(min(PIECES_AT_ONCE, len(self._ripe))):
+            waiter = self._ripe.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+        if self._ripe:
+            asyncio.get_running_loop().call_soon(self._wake_some)
 
 
 def _why(data: bytes) -> str:

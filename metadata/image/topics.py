@@ -47,6 +47,7 @@ class TopicsImage:
     """Invariant: the first three maps hold the same topics. What follows from `by_id` is not compared.
 
     `led_counts` says of how many partitions a broker is the leader; brokers that lead none are not in it.
+    `partition_count` is of all topics together.
     `colliding_names` holds, under the name with each '.' made '_', the topics whose names have either: their metrics
     would share names, so two such topics may not exist together.
     """
@@ -55,6 +56,7 @@ class TopicsImage:
     by_name: Map[str, TopicImage] = field(default_factory=Map, compare=False)
     colliding_names: Map[str, frozenset[str]] = field(default_factory=Map, compare=False)
     led_counts: Map[int, int] = field(default_factory=Map, compare=False)
+    partition_count: int = field(default=0, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -74,6 +76,7 @@ class TopicsImage:
             by_name=self.by_name.set(topic.name, topic),
             colliding_names=_with_name(self.colliding_names, topic.name),
             led_counts=_counted(self.led_counts, [(None, topic.partitions)]),
+            partition_count=self.partition_count + len(topic.partitions),
         )
 
     def with_partitions(self, topics: Collection[TopicImage]) -> "TopicsImage":
@@ -90,6 +93,7 @@ class TopicsImage:
             by_name=by_name.finish(),
             colliding_names=self.colliding_names,
             led_counts=_counted(self.led_counts, tables),
+            partition_count=self.partition_count + sum(len(new) - len(old) for old, new in tables),
         )
 
     def without_topic(self, topic: TopicImage) -> "TopicsImage":
@@ -98,6 +102,7 @@ class TopicsImage:
             by_name=self.by_name.delete(topic.name),
             colliding_names=_without_name(self.colliding_names, topic.name),
             led_counts=_counted(self.led_counts, [(topic.partitions, None)]),
+            partition_count=self.partition_count - len(topic.partitions),
         )
 
 

@@ -60,6 +60,8 @@ class NetworkKeys(BaseModel):
     queued_max_requests: int = config_key("queued.max.requests")
     # -1: kquorum's own bound, not none as in Kafka.
     queued_max_request_bytes: int = config_key("queued.max.request.bytes")
+    kquorum_grpc_max_open_calls: int = config_key("kquorum.grpc.max.open.calls")
+    kquorum_grpc_max_open_calls_per_client: int = config_key("kquorum.grpc.max.open.calls.per.client")
     kquorum_frame_timeout_ms: int = config_key("kquorum.frame.timeout.ms")
     kquorum_output_timeout_ms: int = config_key("kquorum.output.timeout.ms")
     kquorum_unanswered_request_timeout_ms: int = config_key("kquorum.unanswered.request.timeout.ms")

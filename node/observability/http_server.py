@@ -140,6 +140,8 @@ class HttpServer:
         if request is None:
             return
         reply = request if isinstance(request, HttpReply) else await self._reply_to(request)
+        if writer.is_closing():
+            return  # the connection made room for another one, or was reset: uvloop refuses to write to it
         is_head = isinstance(request, HttpRequest) and request.method == "HEAD"
         writer.write(_head_of(reply) + (b"" if is_head else reply.body))
         async with asyncio.timeout(self._reply_timeout_s):

@@ -196,6 +196,7 @@ def test_led_counts_and_settling_before_the_end(history: list[MetadataRecord], m
         each: set(ids) for each, ids in expected.changed_topics.items()
     }
     assert dict(image.topics.led_counts) == counted(image.topics)
+    assert image.topics.partition_count == sum(len(each.partitions) for each in image.topics.by_id.values())
 
 
 def counted(image: TopicsImage) -> dict[int, int]:

@@ -96,6 +96,9 @@ def _of_topics(image: MetadataImage) -> Iterator[str]:
         for _, state in topic.partitions.items():
             if state.leader != NO_LEADER:
                 led[state.leader] = led.get(state.leader, 0) + 1
+    partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
+    if partitions != image.topics.partition_count:
+        yield f"the count of partitions is {image.topics.partition_count}, but there are {partitions}"
     if led != dict(image.topics.led_counts):
         yield f"counts of led partitions: {dict(image.topics.led_counts)}, but {led} are led"
 

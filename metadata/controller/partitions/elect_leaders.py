@@ -302,7 +302,7 @@ MOST_LOOKED_AT: Final = 10_000
 
 def elect_clean_leaders(context: DecisionContext) -> Outcome:
     topics = context.image.topics
-    if sum(topics.led_counts.values()) == sum(len(each.partitions) for each in topics.by_id.values()):
+    if sum(topics.led_counts.values()) == topics.partition_count:
         return Outcome()
     records = tuple(islice(_clean_records(context), MOST_ELECTIONS))
     return Outcome(records, has_more=len(records) == MOST_ELECTIONS)

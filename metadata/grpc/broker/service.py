@@ -91,7 +91,7 @@ class BrokerService(BrokerServicer):
     async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
         await self._calls.gate.admit(context, ApiKey.FETCH)
         messages = watch(request, self._log, self._feed, self._watcher_queue_changes)
-        await send_all(messages, context, self._log.source.node_id)
+        await send_all(messages, context, self._log.source.node_id, self._log.pieces)
 
     async def _ask(self, context: Context, api_key: ApiKey, values: Callable[[], Values]) -> Any:
         """The controller's answer; without one the call ends here."""

@@ -119,7 +119,7 @@ def image_header(source: InspectSource, image: MetadataImage) -> pb.ImageHeader:
         brokers=[broker_message(brokers[broker_id]) for broker_id in sorted(brokers)],
         controllers=[_controller(controllers[controller_id]) for controller_id in sorted(controllers)],
         topic_count=len(image.topics.by_id),
-        partition_count=sum(len(topic.partitions) for topic in image.topics.by_id.values()),
+        partition_count=image.topics.partition_count,
     )
 
 

@@ -66,7 +66,7 @@ class InspectService(InspectServicer):
             await self._gate.admit(context, api_key)
 
     async def _send_all(self, messages: AsyncGenerator[object], context: Context) -> None:
-        await send_all(messages, context, self._log.source.node_id)
+        await send_all(messages, context, self._log.source.node_id, self._log.pieces)
 
     async def _image(self, request: pb.ImageRequest) -> AsyncGenerator[pb.ImageChunk]:
         source = self._log.source
@@ -75,7 +75,8 @@ class InspectService(InspectServicer):
             await source.read_linearizable()
         image = source.local_image() if consistency == pb.LOCAL else source.committed_image()
         topics = request.topics
-        header = image_header(source, image)
+        async with self._log.slices:
+            header = image_header(source, image)
         chunks = iter(image_chunks(image, header, topics=topics))
         while True:
             async with self._log.slices:

@@ -11,7 +11,8 @@ from typing import Final, Protocol, TypeVar
 import grpc
 
 from kquorum.metadata.grpc.access import Context, MemberGate
-from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader, SliceTurns
+from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader
+from kquorum.metadata.grpc.turns import SliceTurns
 from kquorum.metadata.image.image import Provenance
 from kquorum.metadata.members import BrokerProgress, BrokerStanding, Waited, waited_for
 from kquorum.metadata.state_hash.comparison import StateComparison, reports_message

@@ -335,7 +335,7 @@ def test_when_all_have_too_many_calls_open_the_client_with_more_than_its_part_go
     """Clients are told apart by certificate or address; here they are two addresses of this machine."""
 
     async def test() -> None:
-        limits = GrpcLimits(max_open_calls=4)
+        limits = GrpcLimits(max_open_streams=4)
         async with fronting(limits) as rig, AsyncExitStack() as held:
             _, greedy = await rig.connect(local_addr=("127.0.0.2", 0))
             held.callback(greedy.close)

@@ -197,3 +197,12 @@ def test_idle_grpc_connections_are_closed_as_others_are(tmp_path: Path) -> None:
     assert grpc_limits(broker(tmp_path, '"connections.max.idle.ms" = 1001')).max_idle_ms == 1001
     long = broker(tmp_path, f'"connections.max.idle.ms" = {2**40}')
     assert grpc_limits(long).max_idle_ms == NO_LIMIT
+
+
+def test_the_open_calls_of_grpc_are_bounded_for_all_and_for_each_client(tmp_path: Path) -> None:
+    usual = grpc_limits(broker(tmp_path))
+    assert (usual.max_open_calls, usual.max_open_calls_per_client) == (1_000, 200)
+    said = broker(
+        tmp_path, '"kquorum.grpc.max.open.calls" = 30', '"kquorum.grpc.max.open.calls.per.client" = 3'
+    )
+    assert (grpc_limits(said).max_open_calls, grpc_limits(said).max_open_calls_per_client) == (30, 3)

@@ -50,6 +50,22 @@ class TestTerminal:
 
 
 class TestFile:
+    def test_the_tracebacks_of_a_library_are_bounded_and_its_neighbours_are_not(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def work() -> None:
+            for number in range(1_000):
+                logging.getLogger("asyncio").error("a callback failed: %d", number)
+                logging.getLogger("grpc._cython.cygrpc").error("a call failed: %d", number)
+                logging.getLogger("asynciobeside").error("ours: %d", number)
+
+        _, _, file = logged(tmp_path, capsys, work)
+        assert "a callback failed: 0" in file
+        assert "a call failed: 0" in file
+        assert file.count("a callback failed") < 500
+        assert file.count("a call failed") < 500
+        assert file.count("ours") == 1_000
+
     def test_a_disk_that_takes_no_more_lines_costs_these_lines_and_nothing_else(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -7,8 +7,15 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
+from kquorum.metadata.authorizer.config_rules import RESOURCES_AT_ONCE
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.controller_apis import CONTROLLER_APIS
+from kquorum.wire.messages.describe_configs import DescribeConfigsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.acl_worlds import ADMIN, acl
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.entities import build
+from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
+from tests.support.api_calls import as_read
 from tests.unit.metadata.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
 
 NONE = ErrorCode.none
@@ -106,6 +113,40 @@ def test_configs_are_told_resource_by_resource() -> None:
 
 
 # Delegation tokens
+
+
+def test_configs_are_judged_in_slices_as_in_one_piece() -> None:
+    world = world_with_topics().allow(acl(Operation.DESCRIBE_CONFIGS, "mine"))
+    names = ["mine", "theirs"] * RESOURCES_AT_ONCE
+    resources = [
+        {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None} for name in names
+    ]
+    values = {"resources": resources, "include_synonyms": False, "include_documentation": False}
+    version = supported_versions(ApiKey.DESCRIBE_CONFIGS)[1]
+    body = as_read(
+        ApiKey.DESCRIBE_CONFIGS, version, build(request_class(ApiKey.DESCRIBE_CONFIGS, version), values)
+    )
+    request = ControllerRequest(
+        api_key=ApiKey.DESCRIBE_CONFIGS, api_version=version, body=body, principal=ALICE, client_host=HERE
+    )
+    authorization = CONTROLLER_APIS[ApiKey.DESCRIBE_CONFIGS].authorization
+    image = world.world.controller.committed_image
+    first, second = world.gate.judge_in_slices(authorization, request, image)
+    assert first is None
+    assert second is not None
+    whole = world.gate.judge(authorization, request, image)
+    assert second.verdict.body == whole.verdict.body
+    empty = DescribeConfigsResponse()
+    assert second.verdict.complete(empty) == whole.verdict.complete(empty)
+    assert {each.error_code for each in second.verdict.complete(empty).results} == {TOPIC_FAILED}
+    fresh = ListenerWorld(is_loaded=False)
+    (unknown,) = fresh.gate.judge_in_slices(authorization, request, image)
+    assert unknown is not None
+    assert unknown.answer is not None
+    assert {each["error_code"] for each in unknown.answer["results"]} == {ErrorCode.not_controller}
+    told = [each["error_message"] for each in unknown.answer["results"]]
+    assert told[0] is not None
+    assert told[-1] is None, "a refusal is not many times as long as its request"
 
 
 def creation(owner: str | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from kquorum.metadata.grpc import sending
 from kquorum.metadata.grpc.sending import send_all
+from kquorum.metadata.grpc.turns import PieceTurns
 
 
 class GoneClient:
@@ -44,7 +45,7 @@ def test_a_client_that_is_gone_is_told_nothing_more_until_the_call_is_cancelled(
     messages, client = Messages(), GoneClient()
 
     async def serve() -> None:
-        task = asyncio.ensure_future(send_all(messages.all(), client, 1))
+        task = asyncio.ensure_future(send_all(messages.all(), client, 1, PieceTurns()))
         while not messages.is_closed:
             await asyncio.wait([task], timeout=0.01)
         assert not task.done()
@@ -59,5 +60,5 @@ def test_a_client_that_is_gone_is_told_nothing_more_until_the_call_is_cancelled(
 def test_if_nobody_cancels_it_the_call_ends_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "GONE_CLIENT_S", 0.01)
     messages = Messages()
-    asyncio.run(send_all(messages.all(), GoneClient(), 1))
+    asyncio.run(send_all(messages.all(), GoneClient(), 1, PieceTurns()))
     assert messages.is_closed

@@ -84,7 +84,11 @@ BELOW_THE_TABLE: Mapping[type, Mapping[str, str]] = {
         "write_timeout_ms": "kquorum.output.timeout.ms",
         "request_timeout_ms": "kquorum.unanswered.request.timeout.ms",
     },
-    GrpcLimits: {"max_calls_per_second": "kquorum.grpc.max.calls.per.second"},
+    GrpcLimits: {
+        "max_calls_per_second": "kquorum.grpc.max.calls.per.second",
+        "max_open_calls": "kquorum.grpc.max.open.calls",
+        "max_open_calls_per_client": "kquorum.grpc.max.open.calls.per.client",
+    },
     BudgetLimits: {"max_requests": "queued.max.requests"},
     RequestBounds: {"most_entries": "kquorum.request.max.entries"},
 }
@@ -94,6 +98,8 @@ DEFAULTS_ELSEWHERE = {
     ("network/limits.py", "frame_timeout_ms"),
     ("network/limits.py", "max_calls_per_second"),
     ("network/limits.py", "max_idle_ms"),
+    ("network/limits.py", "max_open_calls"),
+    ("network/limits.py", "max_open_calls_per_client"),
     ("network/limits.py", "request_timeout_ms"),
     ("network/security/listener_security.py", "failed_authentication_delay_ms"),
     ("network/security/sasl_server.py", "max_reauth_ms"),

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+import uvloop
 
 from kquorum.node.observability.http_server import (
     MAX_REQUEST_BYTES,
@@ -14,6 +15,7 @@ from kquorum.node.observability.http_server import (
     HttpRequest,
     HttpServer,
     MetricsCannotListen,
+    Route,
     parse_request,
 )
 
@@ -30,7 +32,7 @@ async def later(request: HttpRequest) -> HttpReply:
     return HttpReply(body=b"later") if request.query != "never" else broken(request)
 
 
-ROUTES = {
+ROUTES: dict[str, Route] = {
     "/later": later,
     "/hello": lambda request: HttpReply(body=f"hello {request.query}".encode()),
     "/broken": broken,
@@ -129,6 +131,55 @@ def test_who_asks_nothing_makes_room_for_who_does() -> None:
             writer.close()
 
     run(work, max_connections=3)
+
+
+def test_half_requests_that_are_put_out_leave_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """Any process of the machine could fill the node's log with them. A node runs in uvloop, which is strict here."""
+
+    async def main() -> None:
+        async with serving(max_connections=3) as server:
+            halves = [await asyncio.open_connection(HOST, server.bound_port) for _ in range(3)]
+            for _, writer in halves:
+                writer.write(b"GET /hello HTTP/1.1\r\n")
+                await writer.drain()
+            for _ in range(20):
+                assert (await exchange(server, b"GET /hello HTTP/1.1\r\n\r\n")).endswith(b"hello ")
+            for _, writer in halves:
+                writer.transport.abort()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(main(), DEADLINE_S))
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_a_client_that_is_gone_before_its_answer_is_made_leaves_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        asked, is_gone = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: HttpRequest) -> HttpReply:
+            asked.set()
+            await is_gone.wait()
+            return HttpReply(body=b"late")
+
+        server = HttpServer(HOST, 0, {"/slow": slow})
+        await server.start()
+        reader, writer = await asyncio.open_connection(HOST, server.bound_port)
+        writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
+        await asked.wait()
+        for each in server._connections:
+            each.transport.abort()  # as when the connection is reset
+        assert await reader.read() == b""
+        is_gone.set()
+        while server.open_connections:  # noqa: ASYNC110 - the server signals nothing
+            await asyncio.sleep(0.01)
+        writer.close()
+        await server.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(main(), DEADLINE_S))
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_stopping_does_not_wait_for_connections_that_are_open() -> None:

@@ -1,0 +1,122 @@
+"""How many calls of the gRPC services are open at once, of all clients and of each.
+
+gRPC bounds the calls of a connection and the number of connections: together that allows half a million calls. A call
+that waits costs little, but a commit wakes every stream that waits for it.
+"""
+
+import contextlib
+import inspect
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import grpc
+
+from kquorum.metadata.grpc.access import Caller, MemberGate, client_of
+
+_Behaviour = Callable[[Any, Any], Any]
+
+
+class TooManyCalls(Exception):
+    """The text says whose, and which key bounds them."""
+
+
+class OpenCalls:
+    """`clients` are the clients with open calls, by name."""
+
+    def __init__(self, most: int, most_of_client: int) -> None:
+        self._most = most
+        self._most_of_client = most_of_client
+        self.open = 0
+        self.clients: Counter[str] = Counter()
+
+    def take(self, client: str) -> Callable[[], None]:
+        """Count a call in; answers how to count it out, once. Raises TooManyCalls."""
+        if self.clients[client] >= self._most_of_client:
+            raise TooManyCalls(
+                f"{client} has {self._most_of_client} calls open at this node, and no more are allowed to one client: "
+                "end some, or raise kquorum.grpc.max.open.calls.per.client"
+            )
+        if self.open >= self._most:
+            raise TooManyCalls(
+                f"{self._most} calls are open at this node, and no more are allowed to all clients together: ask "
+                "another node, or raise kquorum.grpc.max.open.calls"
+            )
+        self.open += 1
+        self.clients[client] += 1
+
+        def give_back() -> None:
+            self.open -= 1
+            self.clients[client] -= 1
+            if not self.clients[client]:
+                del self.clients[client]
+
+        return give_back
+
+    @contextlib.contextmanager
+    def held(self, client: str) -> Iterator[None]:
+        """Raises TooManyCalls."""
+        give_back = self.take(client)
+        try:
+            yield
+        finally:
+            give_back()
+
+
+class BoundedCalls(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """For the interceptors of a server: each call is counted for its principal, or for the address of an anonymous
+    client; one above a limit ends with RESOURCE_EXHAUSTED."""
+
+    def __init__(self, calls: OpenCalls, gate: MemberGate | None) -> None:
+        self._calls = calls
+        self._client_of: Callable[[Caller], str] = client_of if gate is None else gate.client_of
+        self._bounded: dict[Any, Any] = {}
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
+    ) -> Any:
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        bounded = self._bounded.get(handler)
+        if bounded is None:
+            bounded = self._bounded[handler] = self._bound(handler)
+        return bounded
+
+    def _bound(self, handler: Any) -> Any:
+        make, behaviour = {
+            (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
+            (False, True): (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
+            (True, False): (grpc.stream_unary_rpc_method_handler, handler.stream_unary),
+            (True, True): (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
+        }[handler.request_streaming, handler.response_streaming]
+        wrap = self._generator if inspect.isasyncgenfunction(behaviour) else self._coroutine
+        return make(wrap(behaviour), handler.request_deserializer, handler.response_serializer)
+
+    def _coroutine(self, behaviour: _Behaviour) -> _Behaviour:
+        async def bounded(request: Any, context: Any) -> Any:
+            give_back = await self._admit(context)
+            try:
+                return await behaviour(request, context)
+            finally:
+                give_back()
+
+        return bounded
+
+    def _generator(self, behaviour: _Behaviour) -> _Behaviour:
+        async def bounded(request: Any, context: Any) -> AsyncIterator[Any]:
+            give_back = await self._admit(context)
+            try:
+                async for response in behaviour(request, context):
+                    yield response
+            finally:
+                give_back()
+
+        return bounded
+
+    async def _admit(self, context: Any) -> Callable[[], None]:
+        try:
+            return self._calls.take(self._client_of(context))
+        except TooManyCalls as refusal:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(refusal))
+            raise
