@@ -1,0 +1,104 @@
+"""Every path of the project that the docs name exists, and so does every file that a package says to read first."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.test_text import checked_in_files
+from tests.tidy.tree import PACKAGES, ROOT, python_files
+
+_CODE = re.compile(r"`([^`\n]+)`")
+# Folders and files, with `*`, with `{a,b}`, and with the test or the line that is meant behind a colon.
+_PATH = re.compile(r"[\w*][\w.*-]*(?:/[\w.*{},-]+)*/?")
+_SOURCES = (".py", ".md", ".proto")
+_READ_FIRST = re.compile(r"`(\w+(?:/\w+)*\.py)`")
+
+
+def pages() -> list[Path]:
+    return [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
+        *sorted(ROOT.glob("docs/*.md")),
+    ]
+
+
+def top_level() -> set[str]:
+    """The names at the top of what is checked in; folders that a command leaves do not count."""
+    return {path.relative_to(ROOT).parts[0] for path in checked_in_files()}
+
+
+def path_in(code: str, roots: set[str]) -> str | None:
+    """The path of the project that a piece of code in a page names; None if it names none."""
+    path = code.split(":", 1)[0]
+    if not _PATH.fullmatch(path):
+        return None
+    first, slash, _ = path.partition("/")
+    if slash and first in roots:
+        return path
+    return path if path.endswith(_SOURCES) and not path.startswith("kquorum.") else None
+
+
+def exists(path: str, names: set[str]) -> bool:
+    """Whether the path is there, for each of its `{a,b}`. A bare name of a source may be in any folder."""
+    braces = re.search(r"\{([^}]*)\}", path)
+    if braces:
+        return all(exists(path.replace(braces[0], one), names) for one in braces[1].split(","))
+    if "/" not in path:
+        return path in names or any(True for _ in ROOT.glob(path))
+    return any(True for _ in ROOT.glob(path.rstrip("/")))
+
+
+def named_paths() -> Iterator[tuple[str, str]]:
+    roots = top_level()
+    for page in pages():
+        for code in _CODE.findall(page.read_text()):
+            path = path_in(code, roots)
+            if path is not None:
+                yield str(page.relative_to(ROOT)), path
+
+
+def test_every_path_that_the_docs_name_exists() -> None:
+    names = {path.name for path in checked_in_files()}
+    found = sorted(set(named_paths()))
+    assert len(found) > 200
+    assert [place for place in found if not exists(place[1], names)] == []
+
+
+def test_every_file_that_a_package_says_to_read_exists() -> None:
+    found = [
+        (package, name)
+        for package in python_files(*PACKAGES)
+        if package.name == "__init__.py"
+        for name in _READ_FIRST.findall(package.read_text())
+    ]
+    assert len(found) > 20
+    missing = [
+        f"{package.relative_to(ROOT)}: {name}"
+        for package, name in found
+        if not any(package.parent.rglob(name)) and not (ROOT / name).exists()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("raft/node.py", "raft/node.py"),
+        ("tests/unit/raft/test_x.py::test_y", "tests/unit/raft/test_x.py"),
+        ("metadata/controller/", "metadata/controller/"),
+        ("log_writer.py", "log_writer.py"),
+        ("node.step(now_ms, input)", None),
+        ("text/html", None),
+        ("kquorum log dump raft/log", None),
+    ],
+)
+def test_a_path_is_seen(code: str, expected: str | None) -> None:
+    assert path_in(code, {"raft", "tests", "metadata"}) == expected
+
+
+@pytest.mark.parametrize("path", ["raft/gone.py", "raft/{node,gone}.py", "gone.py", "raft/gone/"])
+def test_a_missing_path_is_seen(path: str) -> None:
+    assert not exists(path, {"node.py"})
