@@ -21,7 +21,7 @@ Place = Callable[[int], Endpoint | None]
 
 
 class LeaderWatch:
-    """Made and used on the loop; `handle_role` is told of each change of role.
+    """Made and used on the loop; call `handle_role` at each change of role.
 
     A replica that could not win goes back to the leader that it had given up, so a role alone does not say that
     somebody leads: a leader is there when this node is it, or has fetched from it.

@@ -167,7 +167,7 @@ class LogRepair:
 
 
 def _is_state_behind(folder: Path, summary: LogSummary, fs: FileSystem) -> bool:
-    """Whether the log holds records of an epoch of which the election state does not know.
+    """Whether the log holds records of a later epoch than the election state.
 
     A voter among others writes its epoch down before it asks anybody for a vote or for records, so the file must be an
     older copy, and votes given since are forgotten.

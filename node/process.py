@@ -1,4 +1,4 @@
-"""One node of the config, run in this process until it is told to stop."""
+"""One node of the config, run in this process until a signal or a caller stops it."""
 
 import asyncio
 import gc

@@ -79,8 +79,8 @@ def listener_security(
 def image_lookup(
     config: NodeConfig, image: Callable[[], MetadataImage | None], now_ms: Callable[[], int]
 ) -> ScramLookup:
-    """Users and tokens of the metadata log. What unknown users are told differs between nodes unless the nodes have a
-    secret in common, that of delegation tokens."""
+    """Users and tokens of the metadata log. Salt and iterations for unknown users differ between nodes unless the nodes
+    share the secret key of delegation tokens."""
     secret_key = config.delegation_token_secret_key
     pepper = secret_key.encode() if secret_key else secrets.token_bytes(32)
     return ImageCredentials(image, now_ms, secret_key).lookup(pepper)

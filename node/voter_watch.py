@@ -17,13 +17,13 @@ from kquorum.raft.ready import VotersChanged
 from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, ReplicaKey, VoterSet
 from kquorum.wire.uuids import uuid_to_text
 
-# So long after a live voter's removal, another of its id is told to have taken its place.
+# For this long after the removal of a live voter, a warning says that another voter took its place.
 REMEMBERED_MS: Final = 600_000
 log = logging.getLogger("node.voter_watch")
 
 
 class VoterWatch:
-    """Made and used on the loop; `handle` is told of each voter set in force."""
+    """Made and used on the loop; call `handle` with each voter set in force."""
 
     def __init__(
         self,
