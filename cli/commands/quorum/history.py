@@ -162,7 +162,7 @@ def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "T
             utc_text(election.began_ms),
             election.cause.value,
             election.stood,
-            "nobody" if election.winner is None else str(election.winner),
+            "none" if election.winner is None else str(election.winner),
             None if election.leaderless_ms is None else f"{election.leaderless_ms:,} ms",
             "" if election.detail.lower() == election.cause.value else election.detail,
         )
