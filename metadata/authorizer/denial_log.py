@@ -1,4 +1,4 @@
-"""Which denials are told: each once a minute, and never so many that the log is flooded."""
+"""Which denials are logged: each once a minute at most, and never so many that they flood the log."""
 
 from collections.abc import Callable
 from typing import Final
