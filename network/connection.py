@@ -283,7 +283,7 @@ class KafkaConnection(asyncio.Protocol):
             return
         try:
             future.set_result(read(frame))
-        except Exception as error:  # noqa: BLE001 - whoever awaits this response must hear of any fault
+        except Exception as error:  # noqa: BLE001 - the task that awaits this response must get any error
             # The frame ended where it should, so only this response is unreadable.
             future.set_exception(error)
 

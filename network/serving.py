@@ -166,7 +166,7 @@ class RequestServing:
 
     def _context(self, header: RequestHeader, frame: bytes, waited_s: float) -> RequestContext:
         authentication = self._authentication
-        assert authentication.principal is not None, "the gate lets nobody through who is not authenticated"
+        assert authentication.principal is not None, "only authenticated clients get here"
         return RequestContext(
             self._peer.connection_id,
             self._peer.host,

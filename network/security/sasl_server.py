@@ -1,7 +1,7 @@
 """The server's side of SASL on one connection: SaslHandshake, then SaslAuthenticate until somebody is known.
 
-KIP-43 (handshake), KIP-152 (tokens within SaslAuthenticate), KIP-368 (re-authentication), KIP-84 (SCRAM). Whatever is
-wrong with credentials, the peer is told one and the same thing; the log says more, and neither says a password.
+KIP-43 (handshake), KIP-152 (tokens within SaslAuthenticate), KIP-368 (re-authentication), KIP-84 (SCRAM). The peer gets
+the same error for all wrong credentials. The log says more; neither contains a password.
 """
 
 from collections.abc import Callable, Mapping
