@@ -102,3 +102,35 @@ def test_a_path_is_seen(code: str, expected: str | None) -> None:
 @pytest.mark.parametrize("path", ["raft/gone.py", "raft/{node,gone}.py", "gone.py", "raft/gone/"])
 def test_a_missing_path_is_seen(path: str) -> None:
     assert not exists(path, {"node.py"})
+
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them: lower case, punctuation dropped, spaces as hyphens."""
+    headings = _HEADING.findall(_FENCED.sub("", page))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """The links within the project whose file or heading is missing."""
+    for link in _LINK.findall(_FENCED.sub("", page.read_text())):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text())):
+            yield f"{page.relative_to(ROOT)}: {link}"
+
+
+def test_every_link_within_the_docs_leads_somewhere() -> None:
+    assert sum(len(_LINK.findall(page.read_text())) for page in pages()) > 100
+    assert [link for page in pages() for link in broken_links(page)] == []
+
+
+def test_the_anchor_of_a_heading_is_that_of_github() -> None:
+    page = "# A node's metadata differs\n\n## TLS & SASL, `both`\n\n```\n# no heading\n```\n"
+    assert anchors(page) == {"a-nodes-metadata-differs", "tls--sasl-both"}
