@@ -161,7 +161,7 @@ def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_anew_when_it_is
     run(work())
     told = warnings(heard_lines)
     assert told[0].startswith("this broker is fenced: clients are sent elsewhere")
-    assert "Registering anew" in told[1]
+    assert "Registering again" in told[1]
 
 
 class TestRefusals:
@@ -243,5 +243,5 @@ class TestRefusals:
             refusals.note(ApiKey.BROKER_HEARTBEAT, error)
         other, lost, foreign = warnings(heard_lines)
         assert other == "the controller refused BROKER_HEARTBEAT: unsupported_version"
-        assert lost.endswith("it was unregistered, or another process has its node id. Registering anew")
+        assert lost.endswith("it was unregistered, or another process has its node id. Registering again")
         assert foreign.startswith("the controllers belong to another cluster than this broker's folders")
