@@ -101,7 +101,7 @@ def controller_client(config: NodeConfig) -> ClientSecurity:
 
 
 def certificate_names(config: NodeConfig, name: str) -> Callable[[bytes | None], str]:
-    """Principals of who shows a certificate to the listener of this name. Raises SecurityConfigError."""
+    """Principals for client certificates at the listener of this name. Raises SecurityConfigError."""
     return principal_of_certificate(_mapping_rules(config.security_of(name)))
 
 

@@ -1,1 +1,1 @@
-"""What a running node tells those who watch it: figures for Prometheus, and whether it is well."""
+"""What a running node reports: metrics for Prometheus, and its health."""
