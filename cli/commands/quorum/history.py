@@ -153,7 +153,7 @@ async def fetch_elections(
 
 
 def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "Table":
-    """The title names who was asked: what the others noted is not in it."""
+    """The title names the nodes that were asked: what others noted is not in the table."""
     from kquorum.cli.output import make_table, utc_text
 
     rows: list[tuple[object, ...]] = [
