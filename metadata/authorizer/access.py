@@ -68,7 +68,7 @@ class Access:
         return sum(1 << operation for operation in operations)
 
     def operations_on_cluster(self) -> int:
-        """None at all for who may not describe the cluster."""
+        """0 for a client that may not describe the cluster."""
         if not self.allows_on_cluster(Operation.DESCRIBE):
             return 0
         return self.operations_on(ResourceType.CLUSTER, CLUSTER_NAME)
