@@ -294,7 +294,7 @@ class KafkaConnection(asyncio.Protocol):
         if self._transport is None:
             pass
         elif self._is_protected:
-            # TLS would close by waiting for the peer's farewell, and who closes may have no time left for that.
+            # TLS would wait for the peer's close_notify, and the caller may have no time left for that.
             self._transport.abort()
         else:
             self._transport.close()

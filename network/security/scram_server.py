@@ -70,7 +70,7 @@ class ScramServer:
 
     @property
     def claimed_name(self) -> str:
-        """Who the client said to be, for the log; empty before it has said."""
+        """The name that the client claims, for the log; empty before its first message."""
         return "" if self._client_first is None else self._client_first.username
 
     def step(self, data: bytes) -> bytes:
@@ -89,7 +89,7 @@ class ScramServer:
         lookup = self._lookup
         find, form = (lookup.token, lookup.token_form) if is_token else (lookup.user, lookup.user_form)
         self._user = find(self._mechanism, first.username)
-        # Made for everybody, so that the time it takes tells nothing.
+        # Computed for unknown users too, so that the time it takes reveals nothing.
         unknown = unknown_user_credentials(
             self._mechanism, first.username, form(self._mechanism, first.username), lookup.pepper
         )
