@@ -137,7 +137,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_anew_when_it_is_forgotten(
+def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_again_when_it_is_forgotten(
     heard_lines: pytest.LogCaptureFixture,
 ) -> None:
     async def work() -> None:
@@ -230,7 +230,7 @@ class TestRefusals:
         assert waits.startswith("waiting until")
         assert "another process with this node id" in accuses
 
-    def test_another_refusal_is_told_at_once_and_each_in_its_own_words(
+    def test_another_refusal_is_reported_at_once_and_each_in_its_own_words(
         self, heard_lines: pytest.LogCaptureFixture
     ) -> None:
         refusals = Refusals(lambda: 0, session_timeout_ms=9_000)

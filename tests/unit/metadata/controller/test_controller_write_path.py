@@ -57,7 +57,7 @@ def test_bootstrap_is_not_repeated_in_later_epochs() -> None:
     assert sum(isinstance(record, FeatureLevelRecord) for record in world.raft.records()) == 3
 
 
-def test_open_bootstrap_transaction_is_aborted_and_written_anew() -> None:
+def test_open_bootstrap_transaction_is_aborted_and_written_again() -> None:
     world = World()
     values = [BeginTransactionRecord(name="Bootstrap records"), *bootstrap_records(20, {})]
     world.raft.append(world.now_ms, [(None, encode_record(record)) for record in values])

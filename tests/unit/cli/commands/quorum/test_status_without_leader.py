@@ -47,7 +47,7 @@ def config(folder: Path, ports: Sequence[int], *, dynamic: bool = False) -> str:
     return str(path)
 
 
-def test_too_few_voters_are_told_at_once(
+def test_too_few_voters_are_reported_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: Callable[..., FakeNode]
 ) -> None:
     path = config(tmp_path, [nodes(follows(-1)).port, DEAD_PORT, DEAD_PORT + 1])
