@@ -242,7 +242,7 @@ def drained(raw: socket.socket) -> bool:
 
 
 def test_leaders_change_under_tls(cluster: SecuredCluster) -> None:
-    """Controllers find each other anew, and clients notice nothing but a pause."""
+    """Controllers find each other again, and clients notice nothing but a pause."""
     old = cluster.leader_id()
     cluster.kill(old)
     try:

@@ -42,7 +42,7 @@ class Log:
         return self.end(process, {"observer": observer, "records": list(records), **more}, kind)
 
     def final(self, *records: Record) -> "Log":
-        """Both are shown all of it, from the first record on, for they have begun anew."""
+        """Both are shown all of it, from the first record on, for they have started again."""
         for observer in ("A", "B"):
             self.observe(observer, *records, final=True, reset=True)
         return self

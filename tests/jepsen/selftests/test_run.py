@@ -68,7 +68,7 @@ def test_the_leader_was_isolated_and_another_took_over(outcome: Stored) -> None:
     assert fault["f"] == ISOLATE_LEADER
     before, after = fault["value"], outcome.history.operations(client=False)[-1].value
     assert after["epoch"] > before["epoch"]
-    # While nobody led, brokers went on to answer reads.
+    # While there was no leader, brokers went on to answer reads.
     assert fault["longest_without_write_ms"] > outcome.results["availability"]["longest_without_read_ms"]
 
 

@@ -132,7 +132,7 @@ def test_lines_cut_off_the_end_leave_files_that_no_line_tells_of(to: Path) -> No
 
 
 def rewritten(to: Path, change: Callable[[FileEntry], dict[str, object]]) -> Verified:
-    """A manifest written anew by someone who knows how, with the entry of the second segment changed."""
+    """A manifest written again by someone who knows how, with the entry of the second segment changed."""
     old, new = read_manifest(to), ArchiveManifest()
     for entry in old.entries:
         is_second = isinstance(entry, FileEntry) and entry.base_offset == 3

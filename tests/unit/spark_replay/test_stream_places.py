@@ -208,7 +208,7 @@ def test_a_segment_that_was_cut_off_whole_is_reported_and_one_that_retention_too
 def test_a_batch_with_a_wrong_offset_is_reported_once_wherever_the_reading_paused(
     tmp_path: Path, cut: int
 ) -> None:
-    """The scan believes no offset after a wrong one, so it must not begin anew behind it."""
+    """The scan believes no offset after a wrong one, so it must not start again behind it."""
     folder = log_folder(tmp_path)
     data = noops(LogBuilder(), 8).data
     size = len(data) // 8

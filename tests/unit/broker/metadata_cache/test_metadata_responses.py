@@ -1,4 +1,4 @@
-"""What is kept of Metadata responses: used again while it holds, bounded, and nobody waits for a long one."""
+"""What is kept of Metadata responses: used again while it holds, bounded, and no caller waits for a long one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A folder with snapshots is opened: when the log begins anew, and what is removed, after KafkaMetadataLogTest."""
+"""A folder with snapshots is opened: when the log starts again, and what is removed, after KafkaMetadataLogTest."""
 
 from pathlib import Path
 

@@ -90,7 +90,7 @@ def test_standard_error_holds_nothing_that_a_part_logs(folder: Path) -> None:
     assert b"recovery-point" in done.stdout
 
 
-# The folder is written anew for every example.
+# The folder is written again for every example.
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_is_silent_and_none_is_a_crash(

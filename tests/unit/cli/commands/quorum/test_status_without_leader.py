@@ -1,4 +1,4 @@
-"""The commands while nobody leads, or somebody hangs: what they say, and how soon."""
+"""The commands while there is no leader, or somebody hangs: what they say, and how soon."""
 
 import json
 import time
