@@ -1,4 +1,4 @@
-"""A node that starts on damaged files: what it can get back from the quorum it goes without, says so, and gets back.
+"""A node that starts with damaged files sets the damage aside, logs it, and fetches the lost data from the quorum.
 
 The log: opened as far as it is sound, the rest is set aside and fetched again (`raft.recovery`). The election state:
 set aside, and the node continues like one that has lost it (`raft.recovery`), so that it never votes twice.
