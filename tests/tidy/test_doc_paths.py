@@ -1,4 +1,4 @@
-"""Every path of the project that the docs name exists, and so does every file that a package says to read first."""
+"""The docs name only paths, links and files to read first that exist, and each room has its line in architecture.md."""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +14,9 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"[\w*][\w.*-]*(?:/[\w.*{},-]+)*/?")
 _SOURCES = (".py", ".md", ".proto")
 _READ_FIRST = re.compile(r"`(\w+(?:/\w+)*\.py)`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -83,6 +86,20 @@ def test_every_file_that_a_package_says_to_read_exists() -> None:
     assert missing == []
 
 
+def test_every_room_has_its_line_in_the_architecture() -> None:
+    """Rooms: the packages, the folders in them, and the folders of the controller."""
+    rooms = {
+        path.parent.relative_to(ROOT).as_posix()
+        for path in python_files(*PACKAGES)
+        if path.name == "__init__.py"
+    }
+    rooms = {room for room in rooms if room.count("/") <= 1 or room.startswith("metadata/controller/")}
+    table = (ROOT / "docs" / "architecture.md").read_text().split("## The rooms\n")[1].split("\n## ")[0]
+    described = {code for line in table.splitlines() for code in _CODE.findall(line.split(" | ")[0])}
+    assert len(rooms) > 30
+    assert sorted(rooms - described) == []
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
@@ -102,11 +119,6 @@ def test_a_path_is_seen(code: str, expected: str | None) -> None:
 @pytest.mark.parametrize("path", ["raft/gone.py", "raft/{node,gone}.py", "gone.py", "raft/gone/"])
 def test_a_missing_path_is_seen(path: str) -> None:
     assert not exists(path, {"node.py"})
-
-
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
-_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
-_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def anchors(page: str) -> set[str]:
