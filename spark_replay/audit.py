@@ -1,7 +1,7 @@
 """Builds the tables of an audit: one pass over the files, then tables from tables, each written as Parquet.
 
 The executors decode the files once, and write `records`, `batches` and `damage` as they do. What the tables of the
-state are made from they leave in a folder of its own (`spark_replay.staging`), so that no later step reads all records
+state are made from they leave in a folder of its own (`spark_replay.staging`), so that nobody goes through all records
 again.
 """
 
@@ -93,7 +93,7 @@ def build(
 ) -> AuditResult:
     """Audit the log files found at `roots` into one Parquet folder per table beneath `out`.
 
-    `progress` gets each step before it begins; `inputs` are the roots as the user gave them. Raises NoLogFound.
+    `progress` is told each step before it is taken; `inputs` are the roots as the user gave them. Raises NoLogFound.
     """
     paths = [roots] if isinstance(roots, Path) else list(roots)
     files = find_log_files_of(paths)

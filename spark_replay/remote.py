@@ -28,7 +28,7 @@ class RemoteFailed(Exception):
 def stage(spark: SparkSession, inputs: Sequence[str], folder: Path) -> list[Path]:
     """The inputs as paths: those that are addresses copied beneath `folder`, each under its own name.
 
-    `folder` is private to the owner: a metadata log holds credentials. Raises NoLogFound for an address without
+    `folder` is made for nobody else to read: a metadata log holds credentials. Raises NoLogFound for an address without
     a log, and RemoteFailed.
     """
     if any(is_remote(each) for each in inputs):

@@ -44,7 +44,7 @@ class ArchiveFiles:
     """The operations that change an archive; tests stop them anywhere."""
 
     def make_folder(self, folder: Path) -> None:
-        """Makes the folder and its parents, private to the owner: a metadata log holds credentials."""
+        """With those above it, for nobody else to read: a metadata log holds credentials."""
         if not folder.is_dir():
             self.make_folder(folder.parent)
             folder.mkdir(mode=0o700)
@@ -100,7 +100,7 @@ class ArchiveFiles:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A new file to write, private to the owner."""
+    """For writing anew, and for nobody else to read."""
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
@@ -149,7 +149,7 @@ def digest(path: Path, prefix_bytes: int = 0) -> Digest:
 def described(
     path: Path, file: LogFile, copied: Digest, *, member: str, is_open: bool, now_ms: int
 ) -> FileEntry:
-    """The entry of `file`; `path` has the bytes to archive."""
+    """The entry of `file`, of which `path` has the bytes that are to be archived."""
     is_log = file.kind is FileKind.LOG
     ends = [file.base_offset or 0] if is_log else []
     epochs, times, places = list[int](), list[int](), list[str]()

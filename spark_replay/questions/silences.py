@@ -25,7 +25,7 @@ def silences(tables: AuditTables, source: str, *, min_ms: int) -> DataFrame:
     epochs_without_records) of each time that no batch was written for `min_ms` or longer; not sorted.
 
     `from_offset` is the last record before, `to_offset` the first after. `epochs_without_records` counts the epochs in
-    between: elections without a winner, or whose winner wrote nothing that lasted.
+    between: elections that nobody won, or whose winner wrote nothing that lasted.
     """
     batches = tables.table("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
     placed = batches.select(
@@ -90,7 +90,7 @@ def silence_notes(
     until_ms: int | None = None,
     min_ms: int = 2_000,
 ) -> tuple[str, ...]:
-    """A sentence if no controller wrote for a while before a new epoch, and so none could fence a killed broker."""
+    """That nobody wrote for a while before a new epoch, so that nobody fenced a killed broker: in words, if so."""
     found = silences(tables, source, min_ms=min_ms).where(F.col("kind") == NEW_EPOCH)
     if since_ms is not None:
         found = found.where(F.col("to_ms") > since_ms)
@@ -110,6 +110,6 @@ def text_of_silences(longest: Sequence[tuple[int, int]], total: int) -> tuple[st
     spans = ", ".join(f"from {time_text(start)} to {time_text(end)}" for start, end in sorted(longest))
     more = "" if total == len(longest) else f", and {total - len(longest):,} times more for a shorter time"
     return (
-        f"no controller wrote {spans}{more}, until a new epoch began: what brokers did then is not in the log, and a "
+        f"nobody wrote {spans}{more}, until a new epoch began: what brokers did then is not in the log, and a "
         "leader on record may have been down; see `audit unavailable --quorum`",
     )

@@ -40,7 +40,7 @@ from kquorum.spark_replay.stream.state import (
 from kquorum.spark_replay.stream.tables import BatchWriter, write_tail
 
 EVERY_SECONDS: Final = 10.0
-# The tables of the state are rebuilt for at most this part of the time, and for NoOps alone this seldom.
+# The tables of the state are made anew for at most this part of the time, and for NoOps alone this seldom.
 _PAUSE_FACTOR: Final = 4.0
 NOOPS_SECONDS: Final = 600.0
 _LOOK_SECONDS: Final = 0.2
@@ -74,7 +74,7 @@ class RefreshPace:
 
 
 class LogStream:
-    """The stream of one log into one folder. `progress` gets each step. Raises NoStream for a folder of
+    """The stream of one log into one folder. `progress` is told what is done. Raises NoStream for a folder of
     another's, and where another process streams into it."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The tables of the state, rebuilt from the records that a stream has written.
+"""The tables of the state, made anew from the records that a stream has written.
 
 Each time they are made in a folder of their own, `.stream/versions/<n>`, which is an audit by itself: the growing
 tables are links in it, and `audit.json` comes last. Then the link `.stream/now` swings over to it, at once for all
@@ -54,7 +54,7 @@ def refresh(
     tail_rows: int = 0,
     progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
 ) -> AuditResult:
-    """Rebuild the tables of the state and show them. `state` and the growing tables must not change meanwhile;
+    """Make the tables of the state anew and show them. `state` and the growing tables must not change meanwhile;
     `tail_rows` are in `damage` without being the stream's."""
     number = _next_version(out, state)
     version = _empty_version(out, number)
@@ -116,7 +116,7 @@ def _result(state: StreamState, bases: tuple[StateBase, ...], rows: dict[str, in
 
 
 def _next_version(out: Path, state: StreamState) -> int:
-    """One without readers: a process that was killed may have shown a version that the state does not know."""
+    """One that nobody reads: a process that was killed may have shown a version that the state does not know."""
     folder = stream_folder(out)
     names = [path.name for path in (folder / _VERSIONS).glob("*")]
     if (now := folder / _NOW).is_symlink():

@@ -61,6 +61,6 @@ def test_silences_before_a_new_epoch_are_named() -> None:
     assert text_of_silences([], 0) == ()
     (told,) = text_of_silences([(60_000, 65_000), (1_000, 4_000)], 5)
     assert told.startswith(
-        "no controller wrote from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:04.000Z, from 1970-01-01T00:01:00.000Z to "
+        "nobody wrote from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:04.000Z, from 1970-01-01T00:01:00.000Z to "
         "1970-01-01T00:01:05.000Z, and 3 times more"
     )
