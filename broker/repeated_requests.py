@@ -3,7 +3,7 @@
 A controller that dies between commit and answer leaves the broker in doubt. Kafka's brokers send the request again, and
 hand on that the topic exists already, or undo what another client has done since. Here the log tells: the audit note of
 a request holds the id that the broker gave it (`wire.forwarding_id`), and comes with the image. What is in the image is
-not requested again, and is answered as done.
+not asked for again, and is told as done.
 """
 
 from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ class RepeatedRequests:
                 watched.on_carried_out()
 
     def has_to_wait(self, response: Any, watched: Watched) -> bool:
-        """Whether the answer may be due to an attempt before it, which this broker's image does not show yet."""
+        """Whether the answer may be due to an attempt before it, of which this broker's image does not tell yet."""
         return watched.is_in_doubt and watched.change is None and says_undone(watched.request, response)
 
     def is_done(self, watched: Watched) -> bool:

@@ -21,8 +21,7 @@ _REFUSED = ApiError(_FAILED, "Authorization failed.")
 
 
 def judge_create_topics(access: Access, request: ControllerRequest) -> Verdict:
-    """CREATE on the cluster or on the topic. The response has the configs in effect if the client has
-    DESCRIBE_CONFIGS."""
+    """CREATE on the cluster or on the topic. The configs in effect are told to who has DESCRIBE_CONFIGS on it."""
     may_create_all = access.allows_on_cluster(Operation.CREATE, is_asked=False)
 
     def may_create(name: str) -> bool:
@@ -60,9 +59,8 @@ def judge_create_partitions(access: Access, request: ControllerRequest) -> Verdi
 
 
 def judge_delete_topics(access: Access, request: ControllerRequest) -> Verdict:
-    """DELETE on the topic, or on the cluster, which allows it for every topic. The handler gets missing topics too:
-    a client that may describe the topic learns that it is missing. A client that asks by id sees the name if it may
-    describe it."""
+    """DELETE on the topic, or on the cluster, which allows it for every topic. A topic that is not there goes on, and
+    its absence is told to who may describe it; who asks by id may know the name if he may describe the topic."""
     if access.allows_on_cluster(Operation.DELETE, is_asked=False):
         return Verdict(request.body)
     if getattr(request.body, "topics", None) is None:

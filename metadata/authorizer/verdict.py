@@ -13,8 +13,8 @@ def _unchanged(answer: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The handler gets `body`; `complete` then adds the refused entries to its answer, or removes entries that the
-    client may not see: a response of `wire.messages`, or the values of one. With a `refusal` nothing goes on.
+    """`body` goes on to whoever carries it out; `complete` then adds to the answer what is refused of it, or takes out
+    what is not for these eyes: a response of `wire.messages`, or the values of one. With a `refusal` nothing goes on.
     """
 
     body: Any

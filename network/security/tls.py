@@ -43,7 +43,7 @@ def server_context(keys: Mapping[str, str]) -> ssl.SSLContext:
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """The same as PEM, for users of TLS without a Python context (gRPC)."""
+    """The same as PEM, for those who make no context of Python's (gRPC)."""
 
     pair: KeyPair | None
     trusted: bytes | None

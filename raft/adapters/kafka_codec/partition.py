@@ -31,8 +31,8 @@ class ApiCodec:
 
     `encode_request` raises UnsupportedVersion when the version cannot say what the request means;
     `decode_response` raises DecodeError when the answer is not about the metadata partition; its text is the
-    listener that the leader's endpoint belongs to, which no response names. `encode_response` gets the leader's
-    address, None while that is unknown.
+    listener that the leader's endpoint belongs to, which no response names. `encode_response` is told where the
+    leader listens, None while that is unknown.
     """
 
     api_key: int
