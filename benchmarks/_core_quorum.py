@@ -243,7 +243,7 @@ def fetch_request(
 
 
 class BareQuorum:
-    """The messages of a `CoreQuorum` with nobody thinking about them; `data` is the batch that is always sent."""
+    """The messages of a `CoreQuorum` without the logic behind them; `data` is the batch that is always sent."""
 
     def __init__(self, voters: int, values: Sequence[bytes]) -> None:
         data = build_batch(0, 1, START_MS, [(None, value) for value in values]).data

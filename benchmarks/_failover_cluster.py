@@ -18,7 +18,7 @@ STATUS_TIMEOUT_S = 60.0
 SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": 1024 * 1024}
 
 
-# On the network, whoever goes where a leader says it is found: to its advertised listener, the same for all.
+# On the network, any client that goes to a leader's advertised listener, which is the same for all.
 ANYONE = 0
 
 

@@ -1,6 +1,6 @@
 """Lost leaders as a picture: of all losses of one kind, the share that was over after so many ms.
 
-Two panels with an axis each: an announced departure takes milliseconds, one that nobody announced a fetch timeout.
+Two panels with an axis each: an announced departure takes milliseconds, an unannounced one a fetch timeout.
 """
 
 import math

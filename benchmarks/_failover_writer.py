@@ -81,8 +81,8 @@ class SearchingWriter(Writer):
         return self._is_taker_lost or time.perf_counter() - self._acknowledged[-1].at_s > SILENCE_S
 
     def _note(self, write: Acknowledged) -> None:
-        """A block is new if nobody ever had it, and if it is above all that were acknowledged before it was asked for.
-        Of two that were asked for at the same time either may be the higher."""
+        """A block is new if no client ever had it, and if it is above all that were acknowledged before it was asked
+        for. Of two that were asked for at the same time either may be the higher."""
         with self._news:
             before = bisect_right(self._acknowledged, write.sent_at_s, key=_acknowledged_at)
             known = self._highest_ids[before - 1] if before else -1

@@ -62,7 +62,7 @@ def changed(image: MetadataImage, number: int) -> MetadataImage:
     return replace(image, topics=image.topics.with_partitions(topics))
 
 
-# The serving sides. Each sends its port through the pipe and serves until it is told something.
+# The serving sides. Each sends its port through the pipe and serves until it receives a message.
 
 
 def serve_broker(pipe: Connection, size: tuple[int, int, int], changes_per_second: float) -> None:

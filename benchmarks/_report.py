@@ -69,7 +69,7 @@ def print_result(
 
 
 def _heading(column: str, cells: Sequence[object]) -> str:
-    """Numbers are aligned to the right, which `make_table` is told with a #."""
+    """Numbers are aligned to the right: a # says so to `make_table`."""
     is_number = any(isinstance(cell, int | float) for cell in cells)
     heading = column.replace("_", " ")
     return f"#{heading}" if is_number else heading

@@ -34,7 +34,8 @@ def topic_id(number: int) -> UUID:
 
 
 def partition_records(count: int) -> Iterator[MetadataRecord]:
-    """Topics of 100 partitions each, three replicas on twelve brokers, which are not registered: nobody asks."""
+    """Topics of 100 partitions each, three replicas on twelve brokers, which are not registered, as nothing checks
+    that."""
     directories = [UUID(int=(1 << 90) + broker) for broker in range(BROKERS)]
     for number in range(count):
         topic, index = divmod(number, PARTITIONS_OF_TOPIC)

@@ -7,8 +7,8 @@ One process, no network, no disk: a whole controller over an image of a million 
 ten brokers, so the broker leads 100,000 partitions and is in sync with 200,000 more. Its session ends; then the
 controller has its turns, as a driver gives them to it, until the broker is fenced and off them all. `--topics 330` is
 about as much as one decision may hold (10,000 records), and one turn. Each turn's records are decided,
-replayed, encoded and put into a batch with its checksum. The processor's time of all turns is told, and the longest
-turn, for so long the leader answers nobody.
+replayed, encoded and put into a batch with its checksum. The figures are the processor time of all turns, and the
+longest turn: for so long the leader answers no request.
 
 "one by one" is the same work by the code for single partitions (PartitionChange, replay and codec of one record),
 over some of the partitions of the same image, in the same run. "followers" is what a standby takes to read and replay

@@ -63,7 +63,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def bytes_alone(rounds: int, values: Sequence[bytes], followers: int) -> None:
-    """What nobody could spare: the leader builds each batch, each follower checks it."""
+    """The work that cannot be avoided: the leader builds each batch, each follower checks it."""
     records = [(None, value) for value in values]
     for offset in range(rounds):
         data = write_batch(base_offset=offset, leader_epoch=1, timestamp_ms=1, records=records)
@@ -138,7 +138,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=1000, help="batches of one measurement")
-    parser.add_argument("--repeats", type=int, default=7, help="measurements, of which the best counts")
+    parser.add_argument("--repeats", type=int, default=7, help="measurements; the best counts")
     parser.add_argument("--fast", action="store_true", help=f"{FAST_ROUNDS} rounds, {FAST_REPEATS} repeats")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--profile", action="store_true", help="also show which functions take the time")

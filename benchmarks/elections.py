@@ -11,9 +11,9 @@ client. The time counts from the signal (or the request, or the cut) to the firs
 acknowledges. Then the lost one comes back, and before the next time all run and have replayed the whole log: one that
 was paused or cut off believes to lead still, and has to step down.
 
-The limit of a kill, a pause or a cut is the fetch timeout: nobody may doubt a leader sooner. The limit of an announced
-departure is a write of the same run, which takes a round of messages and two flushes. That no acknowledged write is
-lost is checked throughout.
+The limit of a kill, a pause or a cut is the fetch timeout: no voter may doubt a leader sooner. The limit of an
+announced departure is a write of the same run, which takes a round of messages and two flushes. That no acknowledged
+write is lost is checked throughout.
 
 With `--out`, each loss is a line of JSON in the file as soon as it is measured, and those which the file holds already
 count as done. Files of several processes make one report: `python -m tests.jepsen.failover_report FILE...`.

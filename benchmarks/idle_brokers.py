@@ -1,4 +1,4 @@
-"""What brokers cost that nobody asks anything: processor time per broker and second, theirs and the controller's.
+"""What idle brokers cost: processor time per broker and second, theirs and the controller's.
 
     python -m benchmarks.idle_brokers [--brokers 50] [--processes 1] [--seconds 20] [--idle-interval-ms 500]
                                       [--fast] [--json]

@@ -106,7 +106,7 @@ class Brokers:
         try:
             while not self._stop.wait(HEARTBEAT_S):
                 self._beat()
-        except Exception as error:  # noqa: BLE001 - told to whoever waits
+        except Exception as error:  # noqa: BLE001 - the waiting caller gets it
             self.failure = error
 
     def _beat(self) -> None:

@@ -87,7 +87,7 @@ def large_image(partitions: int) -> MetadataImage:
 
 
 class NoNetwork:
-    """A sole voter has nobody to talk to."""
+    """A sole voter has no peers."""
 
     def send(self, request: OutboundRequest) -> None:
         raise AssertionError(request)

@@ -12,7 +12,7 @@ it has read everything, won its election and committed. It is killed afterwards,
 - `log alone`: the partitions (thousand a batch, lz4) and the records in a log from offset 0.
 
 `open` is FileLog's recovery alone, in a process of its own, of a log of 4 KiB batches: each is checked, indexes and
-epochs are built anew. Its limit is reading the file and a CRC-32C of each 4 KiB, in the same process before.
+epochs are rebuilt. Its limit is reading the file and a CRC-32C of each 4 KiB, in the same process before.
 Everything is in the page cache: the disk is no part of it. Both are seconds of processor time, as is `processor s` of a
 start; the other times are those of a clock, and mind what else the machine does.
 """

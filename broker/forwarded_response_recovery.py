@@ -1,4 +1,4 @@
-"""What the answer said that nobody heard, of the request and the images before and after it.
+"""Reconstructs a lost response from the request and the images before and after it.
 
 Where the note says that nothing was refused, each entry of the request was done, which is all that most APIs answer.
 Topics are looked for in the images besides: a new one has an id, and of several some may be there.
@@ -51,7 +51,8 @@ _UNKNOWN = ApiError(
 
 
 class ForwardedResponseRecovery:
-    """`token_secret_key` is the node's `delegation.token.secret.key`, of which the passwords of tokens are derived."""
+    """`token_secret_key` is the node's `delegation.token.secret.key`, from which the passwords of tokens are
+    derived."""
 
     def __init__(self, configs_of: ConfigsOf, token_secret_key: str | None) -> None:
         self._configs_of = configs_of

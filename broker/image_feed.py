@@ -10,8 +10,8 @@ ImageObserver = Callable[[int, MetadataDelta, MetadataImage], None]
 
 
 class ImageFeed:
-    """The cache is swapped first, then `observers` are told (now_ms, delta, image) in their order, and only then has
-    the broker applied the offset that its heartbeats report.
+    """The feed swaps the cache first, then calls `observers` with (now_ms, delta, image) in their order. Only then does
+    the broker count the offset as applied in its heartbeats.
 
     The image is one reference, so a reader has the whole of the old one or the whole of the new one. In a process of
     both roles the controller publishes what is committed to here; there the broker reads no log of its own.

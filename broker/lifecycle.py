@@ -196,8 +196,9 @@ class BrokerLifecycle:
         self._communicate_at_ms = now_ms + max(1, pause_ms)
 
     def _lose_registration(self, now_ms: int) -> None:
-        """Kafka's brokers go on asking in vain. Registered anew this one is fenced until it has caught up once more;
-        while the id belongs to another live process that is refused. Who leaves has nobody to ask any more."""
+        """Kafka's brokers keep sending heartbeats in vain. This one registers again and is fenced until it has caught
+        up; while the id belongs to another live process, the controller refuses it. A broker that is leaving does not
+        register."""
         if self._state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._move(LifecycleEvent.SHUTDOWN_ASKED)
             return

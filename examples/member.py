@@ -51,7 +51,8 @@ async def watch(cluster: BrokerStub, me: pb.HeartbeatRequest) -> None:
 
 
 async def widen(cluster: BrokerStub, me: pb.HeartbeatRequest, serving: set, partitions: dict) -> None:
-    """In-sync sets, by whom they lack. A member with data would ask first who has caught up; this one has none."""
+    """Add missing replicas to the in-sync sets that this member leads. A member with data would check first that they
+    have caught up."""
     changes = []
     for each in partitions.values():
         in_sync = [replica for replica in each.replicas if replica in each.isr or replica in serving]

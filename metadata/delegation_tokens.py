@@ -9,7 +9,7 @@ HMAC_KEY_CONFIG = "delegation.token.secret.key"
 
 
 def token_hmac(secret_key: str, token_id: str) -> bytes:
-    """The password of a token, which nobody keeps: HMAC-SHA512 of its id under the cluster's secret key."""
+    """The password of a token, which no node stores: HMAC-SHA512 of its id under the cluster's secret key."""
     return hmac.digest(secret_key.encode(), token_id.encode(), hashlib.sha512().name)
 
 

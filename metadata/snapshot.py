@@ -25,8 +25,8 @@ from kquorum.wire.record_frame import encode_record
 @dataclass(frozen=True, slots=True)
 class LoadedSnapshot:
     """`last_audit_note` is the newest before the snapshot's end, so that the chain of their hashes goes on; None if the
-    snapshot holds none (no change was ever noted, or Apache Kafka wrote it). `state_hash` is the image's; None leaves
-    it to be made by whoever takes the state over."""
+    snapshot holds none (no change was ever noted, or Apache Kafka wrote it). `state_hash` is the image's; with None
+    the receiver of the state computes it."""
 
     image: MetadataImage
     last_audit_note: bytes | None

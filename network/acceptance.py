@@ -76,7 +76,7 @@ class Acceptance(asyncio.Protocol):
             self._state.warnings.warning("closing the connection of %s: %s", self._lease, error)
             opened.abort()
             return
-        except Exception as error:  # whoever names principals may fail
+        except Exception as error:  # the callback that names the principal may fail
             log.error("closing the connection of %s: it could not be opened", self._lease, exc_info=error)
             opened.abort()
             return

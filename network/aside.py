@@ -2,8 +2,8 @@
 of many entries made.
 
 An element costs up to 5 microseconds to read and an entry up to 30 to answer, and either may have been a single byte.
-CPython lets the loop have a turn every 5 ms. There is one thread to each Aside, so that clients with long requests wait
-for each other and for nobody else.
+CPython lets the loop have a turn every 5 ms. Each Aside has one thread, so that clients with long requests wait
+only for each other.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Who is at the other end of one connection, and what it may send before that is known (KIP-43, KIP-152, KIP-368)."""
+"""The identity of the peer of one connection, and what it may send before that is known (KIP-43, KIP-152, KIP-368)."""
 
 from collections.abc import Callable
 

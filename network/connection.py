@@ -283,7 +283,7 @@ class KafkaConnection(asyncio.Protocol):
             return
         try:
             future.set_result(read(frame))
-        except Exception as error:  # noqa: BLE001 - whoever awaits this response must hear of any fault
+        except Exception as error:  # noqa: BLE001 - the task that awaits this response must get any error
             # The frame ended where it should, so only this response is unreadable.
             future.set_exception(error)
 
@@ -294,7 +294,7 @@ class KafkaConnection(asyncio.Protocol):
         if self._transport is None:
             pass
         elif self._is_protected:
-            # TLS would close by waiting for the peer's farewell, and who closes may have no time left for that.
+            # TLS would wait for the peer's close_notify, and the caller may have no time left for that.
             self._transport.abort()
         else:
             self._transport.close()

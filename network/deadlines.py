@@ -47,7 +47,7 @@ class Deadlines:
         return None
 
     def unanswered(self, replies: ReplyQueue, now_s: float) -> PendingReply | None:
-        """A request of which the handler has made nothing for too long."""
+        """A request that the handler has left unanswered for too long."""
         late = replies.first_since(now_s - self._state.limits.request_timeout_ms / 1000)
         self._state.counters.unanswered_requests_closed += late is not None
         return late

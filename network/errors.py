@@ -40,8 +40,8 @@ class ConnectTimedOut(CannotConnect):
 
 
 class AuthenticationFailed(CannotConnect):
-    """TLS or SASL did not come about: one side does not take the other for who it should be. Trying again without
-    changing a certificate, a password or a setting is in vain."""
+    """TLS or SASL failed: one side does not accept the other's identity. A retry fails too until a certificate, a
+    password or a setting changes."""
 
 
 class ConnectionLost(NetworkError):

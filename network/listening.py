@@ -1,7 +1,7 @@
 """The sockets of a listener, and what comes in at them.
 
-Not `loop.create_server`: with TLS it tells nobody of connections whose handshake is under way or has failed, so nothing
-could count or bound them, and it has no way to look at a connection before it costs anything.
+Not `loop.create_server`: with TLS it does not report connections whose handshake is under way or has failed, so nothing
+could count or bound them, and it cannot refuse a connection before that costs anything.
 """
 
 import asyncio

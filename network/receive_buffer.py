@@ -1,4 +1,4 @@
-"""What one connection has sent and nobody has looked at: a half-read frame, and whole ones in their order."""
+"""The received bytes of a connection that are not handled yet: a partial frame, and whole frames in their order."""
 
 from collections import deque
 from collections.abc import Callable

@@ -58,7 +58,7 @@ class PendingReply:
         try:
             self.frame = b"" if answer is None else self._encode(answer)
         except Exception as error:  # noqa: BLE001 - the boundary of answering code; logged with its traceback
-            # The fault is the answering code's, but it must not unwind into whoever completed the request.
+            # The fault is in the answering code; it must not propagate into the code that completed the request.
             self.frame = b""
             queue.on_failure(str(self._api), error)
         queue.held_bytes += len(self.frame)
@@ -87,8 +87,8 @@ class PendingReply:
 
 
 class ReplyQueue:
-    """First in, first out. `held_bytes` counts the answers that wait for one before them, `request_bytes` the
-    requests that are not answered, of which there are `unanswered`, and among them `unanswered_first` that go before
+    """First in, first out. `held_bytes` counts the answers that wait for an earlier one, `request_bytes` the
+    unanswered requests. Their number is `unanswered`; `unanswered_first` of them go before
     others (`network.turns`).
 
     `on_answer` is called after each answer, `on_failure` when one cannot be encoded.

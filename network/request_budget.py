@@ -1,7 +1,7 @@
 """How much memory the connections of a node may hold together before it stops reading from them.
 
-While there is room, everybody is read from. Without room, those are still that hold no more than what each connection
-is guaranteed; the others wait, first come, first served. Beyond twice the budget (many connections with little each,
+While there is room, every connection is read from. Without room, only connections that hold no more than each is
+guaranteed; the others wait, first come, first served. Beyond twice the budget (many connections with little each,
 or with large answers that they do not take) all wait. What was read is always served: only that gives room back.
 Only half-read frames might wait for each other for good. So where there would be room without them, one connection is
 favoured and read from until its frame is complete: a frame larger than the budget gets through, and frames that fill
@@ -48,7 +48,7 @@ class RequestBudget:
         self._soon = soon
         self._favoured: Holder | None = None
         self._is_waking = False
-        # Those who wait, by what they wait for; dicts for their order.
+        # The waiting connections, by what they wait for; dicts for their order.
         self._for_bytes: dict[Holder, None] = {}
         self._for_twice: dict[Holder, None] = {}
         self._for_requests: dict[Holder, None] = {}

@@ -1,6 +1,6 @@
 """A listener for the Kafka protocol. It frames, orders and limits; what a request means is for the handler.
 
-ApiVersions and SASL alone are answered here: what else may be asked, and by whom. One bad peer never touches
+The server itself answers only ApiVersions and SASL. One bad peer never affects
 another: a frame, header or body that cannot be read, and an API or version that is not offered, close the
 connection it came on, with one line in the log.
 """

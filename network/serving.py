@@ -1,4 +1,4 @@
-"""From a frame to a handler: header, version, body, and who may ask."""
+"""From a frame to a handler: header, version, body, and the permission to ask."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -150,7 +150,7 @@ class RequestServing:
     def _serve_stranger(
         self, header: RequestHeader, api: ApiVersion, frame: bytes, position: int, received_at_s: float
     ) -> None:
-        """What is open to those who have not authenticated is read in the loop: it is short, and has no arrays."""
+        """Pre-authentication requests are read in the loop: they are short and contain no arrays."""
         request, _ = read_request(api.api_key, api.version, frame, position, _ELEMENTS_OF_STRANGERS)
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
         if api.api_key == ApiKey.API_VERSIONS:
@@ -166,7 +166,7 @@ class RequestServing:
 
     def _context(self, header: RequestHeader, frame: bytes, waited_s: float) -> RequestContext:
         authentication = self._authentication
-        assert authentication.principal is not None, "the gate lets nobody through who is not authenticated"
+        assert authentication.principal is not None, "only authenticated clients get here"
         return RequestContext(
             self._peer.connection_id,
             self._peer.host,

@@ -1,4 +1,5 @@
-"""One node: its config, the parts that it is joined of, what it shows of itself, and the repair of its folder.
+"""One node: its config, the assembly of its parts, its metrics and health, and the repair of its folder.
 
-This is the only package that joins adapters to cores.
+This is the only package that joins adapters to cores. Read `process.py` first (how a node runs), then
+`cluster_node.py` (its parts, and the order in which they start and stop).
 """

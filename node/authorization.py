@@ -1,4 +1,4 @@
-"""Who decides at a node's listeners who may do what, as its config has it."""
+"""The authorizer of a node's listeners, from its config."""
 
 import logging
 from collections.abc import Callable

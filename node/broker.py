@@ -180,7 +180,7 @@ class BrokerRole:
         self._managers.append(runner)
 
     def _tell_offline(self, log_dirs: tuple[UUID, ...]) -> None:
-        """A directory that failed is told of before anything could be put there."""
+        """Reports a failed directory to the controller before any replica could be placed there."""
         assert self._runner is not None, "it started"
         self._directories.set_offline(log_dirs)
         self._runner.set_offline_log_dirs(log_dirs)

@@ -53,8 +53,8 @@ class CommitWatch:
     """Made and used on the loop."""
 
     def __init__(self, member: Member, image: Callable[[], MetadataImage], *, warns: bool) -> None:
-        """`warns`: clients are served here, so the operator is to hear of it (of a controller the log says already
-        whom it misses)."""
+        """`warns`: this node serves clients, so it warns the operator (a controller already logs which peers are
+        silent)."""
         self._member = member
         self._image = image
         self._warns = warns

@@ -33,7 +33,7 @@ def reachable_host(host: str) -> str:
 
 
 def bootstrap_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:
-    """Who is asked for the leader while no voter is known, under the name of the quorum's listener."""
+    """The servers to ask for the leader while no voter is known, under the name of the quorum's listener."""
     return _named(node, node.controller_quorum_bootstrap_servers)
 
 

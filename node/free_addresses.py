@@ -1,7 +1,7 @@
 """Whether a node's addresses can be had, before it takes part in anything.
 
-A node that leads, or was admitted, and then cannot listen troubles the others for nothing; and whoever starts one wants
-to hear of it at once.
+A node that leads, or has registered, and then cannot listen disturbs the others for nothing; and its operator should
+learn of it at once.
 """
 
 import errno

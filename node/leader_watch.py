@@ -1,4 +1,4 @@
-"""Tells the operator whom this node follows, and while it knows no leader, who is silent."""
+"""Tells the operator which leader this node follows and, without a leader, which peers are silent."""
 
 import asyncio
 import logging
@@ -21,10 +21,10 @@ Place = Callable[[int], Endpoint | None]
 
 
 class LeaderWatch:
-    """Made and used on the loop; `handle_role` is told of each change of role.
+    """Made and used on the loop; call `handle_role` at each change of role.
 
-    A replica that could not win goes back to the leader that it had given up, so a role alone does not say that
-    somebody leads: a leader is there when this node is it, or has fetched from it.
+    A replica that could not win goes back to the leader that it had given up, so a role alone does not prove that
+    there is a leader: there is one when this node is it, or has fetched from it.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class LeaderWatch:
         first_ms: int = FIRST_WARNING_MS,
         next_ms: int = NEXT_WARNING_MS,
     ) -> None:
-        """`describe` says who is silent, when it is asked (`who_is_missing`)."""
+        """`describe` names the silent peers at the time of the call (`who_is_missing`)."""
         self._is_led = is_led
         self._describe = describe
         self._first_s = first_ms / 1000
@@ -101,9 +101,9 @@ class LeaderWatch:
 def who_is_missing(
     node_id: int, voters: VoterSet, servers: tuple[int, ...], place: Place, heard_from: HeardFrom
 ) -> str:
-    """Who does not answer, of the voters or, while none is known, of the bootstrap servers, and how many are needed.
+    """Which voters (or bootstrap servers, while no voter is known) do not answer, and how many are needed.
 
-    `servers` are the ids of the bootstrap servers (-2, -3, ...); `place` says where anybody listens.
+    `servers` are the ids of the bootstrap servers (-2, -3, ...); `place` gives a peer's address.
     """
     told: dict[str, list[str]] = {}
     for peer_id in voters.others(node_id) if len(voters) else servers:
@@ -129,7 +129,7 @@ _WORDS: Final = {
 
 
 def _order(told: tuple[str, list[str]]) -> int:
-    """Who is silent comes first."""
+    """Silent peers come first."""
     words = list(_WORDS.values())
     return words.index(told[0]) if told[0] in words else len(words)
 

@@ -1,4 +1,4 @@
-"""A node that starts on damaged files: what it can get back from the quorum it goes without, says so, and gets back.
+"""A node that starts with damaged files sets the damage aside, logs it, and fetches the lost data from the quorum.
 
 The log: opened as far as it is sound, the rest is set aside and fetched again (`raft.recovery`). The election state:
 set aside, and the node continues like one that has lost it (`raft.recovery`), so that it never votes twice.
@@ -158,7 +158,7 @@ class LogRepair:
         )
 
     def why_it_does_not_vote(self) -> str:
-        """For the line that says who is missing while there is no leader; empty if it does."""
+        """For the line that names missing voters while there is no leader; empty if it does."""
         if self.has_lost_its_state:
             return "; this node does not vote before it has caught up, for it lost what it had voted"
         if self._damage is not None:
@@ -167,9 +167,9 @@ class LogRepair:
 
 
 def _is_state_behind(folder: Path, summary: LogSummary, fs: FileSystem) -> bool:
-    """Whether the log holds records of an epoch of which the election state does not know.
+    """Whether the log holds records of a later epoch than the election state.
 
-    A voter among others writes its epoch down before it asks anybody for a vote or for records, so the file must be an
+    A voter among others writes its epoch down before it asks any peer for a vote or for records, so the file must be an
     older copy, and votes given since are forgotten.
     """
     state = QuorumStateFile(folder, (), fs=fs).read()

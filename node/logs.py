@@ -2,7 +2,7 @@
 line that says it is ready to standard output.
 
 Lines are written by a thread of their own, so that a disk which stalls never holds up the event loop, and in the order
-in which they were logged, whichever way they go. What ends the process (CRITICAL) is told by the command line.
+in which they were logged, whichever way they go. The command line reports what ends the process (CRITICAL).
 """
 
 import logging

@@ -38,7 +38,7 @@ class PeerWatch:
         handle_foreign: Callable[[int], None],
         why_unreachable: Callable[[int], str | None],
     ) -> None:
-        """`handle_foreign` is told who refused this node's cluster id; `why_unreachable` is the transport's."""
+        """`handle_foreign` gets the peers that refuse this node's cluster id; `why_unreachable` is the transport's."""
         self._deliver = deliver
         self._handle_foreign = handle_foreign
         self._why_unreachable = why_unreachable

@@ -1,4 +1,4 @@
-"""One node of the config, run in this process until it is told to stop."""
+"""One node of the config, run in this process until a signal or a caller stops it."""
 
 import asyncio
 import gc
@@ -33,12 +33,12 @@ class Node(Protocol):
         ...
 
     async def stop(self) -> None:
-        """In good order, also when `start` failed half way."""
+        """Orderly, also after `start` failed half way."""
         ...
 
 
 def run_node(cluster: ClusterConfig, node_id: int) -> None:
-    """Blocks until SIGTERM or SIGINT, then stops in good order; a second signal ends the process at once.
+    """Blocks until SIGTERM or SIGINT, then stops in order; a second signal ends the process at once.
 
     Prints one line `HH:MM:SS kquorum node N ready: ...` on standard output when the node serves. What the environment
     refuses is raised as the adapters' exceptions (folder, port, disk), each naming the thing and the remedy.

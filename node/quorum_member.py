@@ -159,7 +159,7 @@ class QuorumMember:
         return None if last_ms is None else self.clock.now_ms() - last_ms
 
     def is_led(self) -> bool:
-        """Whether this node leads, or has heard from who does."""
+        """Whether this node leads, or has heard from the leader."""
         role = self.node.replica.role
         return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
 

@@ -64,7 +64,7 @@ class ReplicaFiles:
         self.state_store = SparingStateStore(state_file, spare)
 
     def snapshots(self, handle_unsound: Callable[[], None]) -> Snapshots:
-        """For the driver; `handle_unsound` is told when one cannot be served."""
+        """For the driver; it calls `handle_unsound` when a snapshot cannot be served."""
         loading = SnapshotLoading(self.folder)
         return Snapshots(
             store=SnapshotStore(self.folder, objection=loading.objection),

@@ -68,8 +68,8 @@ def listener_security(
 def image_lookup(
     config: NodeConfig, image: Callable[[], MetadataImage | None], now_ms: Callable[[], int]
 ) -> ScramLookup:
-    """Users and tokens of the metadata log. What unknown users are told differs between nodes unless the nodes have a
-    secret in common, that of delegation tokens."""
+    """Users and tokens of the metadata log. Salt and iterations for unknown users differ between nodes unless the nodes
+    share the secret key of delegation tokens."""
     secret_key = config.delegation_token_secret_key
     pepper = secret_key.encode() if secret_key else secrets.token_bytes(32)
     return ImageCredentials(image, now_ms, secret_key).lookup(pepper)
@@ -90,7 +90,7 @@ def controller_client(config: NodeConfig) -> ClientSecurity:
 
 
 def certificate_names(config: NodeConfig, name: str) -> Callable[[bytes | None], str]:
-    """Principals of who shows a certificate to the listener of this name. Raises SecurityConfigError."""
+    """Principals for client certificates at the listener of this name. Raises SecurityConfigError."""
     return principal_of_certificate(_mapping_rules(config.security_of(name)))
 
 

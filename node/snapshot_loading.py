@@ -37,7 +37,7 @@ class SnapshotLoading:
         self._loaded = None
 
     def load(self, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
-        """Raises SnapshotUnusable or StorageFailed, both of which end the node."""
+        """Raises SnapshotUnusable or StorageFailed; either stops the node."""
         loaded, self._loaded = self._loaded, None
         if loaded is not None and loaded[0] == snapshot_id:
             return loaded[1]

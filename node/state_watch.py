@@ -47,7 +47,7 @@ class StateWatch:
             "STATE DIFFERS: at offset %d node %d%s has made another state of the metadata log than this node %d: its "
             "hash is %s, here it is %s. One of the two has a damaged log, or another program. Compare the folders of "
             "both with `kquorum log verify` and `kquorum log state-hash --offset %d`; then stop the one that is "
-            "wrong, keep a copy of its metadata log, and start it with an empty one: it fetches all anew",
+            "wrong, keep a copy of its metadata log, and start it with an empty one: it fetches everything again",
             mismatch.offset,
             replica.id,
             where,

@@ -1,4 +1,4 @@
-"""Tells the operator who votes, and warns when a voter is taken out that was alive: who did that may not know of it.
+"""Reports the voters to the operator, and warns when a live voter is removed, perhaps by mistake.
 
 Such a voter keeps fetching, as an observer. Two processes with one node id and `controller.quorum.auto.join.enable`
 take the place from each other in this way (KIP-853 asks the newer one to remove the older).
@@ -17,13 +17,13 @@ from kquorum.raft.ready import VotersChanged
 from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, ReplicaKey, VoterSet
 from kquorum.wire.uuids import uuid_to_text
 
-# So long after a live voter's removal, another of its id is told to have taken its place.
+# For this long after the removal of a live voter, a warning says that another voter took its place.
 REMEMBERED_MS: Final = 600_000
 log = logging.getLogger("node.voter_watch")
 
 
 class VoterWatch:
-    """Made and used on the loop; `handle` is told of each voter set in force."""
+    """Made and used on the loop; call `handle` with each voter set in force."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class VoterWatch:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, now_ms: int, driver: RaftClient, change: VotersChanged) -> None:
-        """Only the leader knows who is alive: the warnings are its."""
+        """Only the leader knows which voters are alive, so only the leader warns."""
         before, self._voters = self._voters, change.voters
         if len(before) and before.keys == change.voters.keys:
             return

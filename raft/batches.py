@@ -1,4 +1,4 @@
-"""The batches that a leader writes: proposals, of which all of one turn share a batch (group commit), and control
+"""The batches that a leader writes: proposals (all of one turn share a batch: group commit), and control
 batches.
 """
 

@@ -3,8 +3,8 @@
 A leader hands over, to a voter that has its whole log if there is one soon. A follower fetches at the end of its log
 and leaves what comes, or asks for a byte of the snapshot that its leader names: so its leader hears of it, and it of
 its leader, and neither is disturbed by an election that it could not win for good anyway. Election states are written
-meanwhile (the adapters keep space for them), so it votes, and never twice. A cluster of which every voter is full has
-no leader, and stays readable as it is.
+meanwhile (the adapters keep space for them), so it votes, and never twice. If every voter is full, the cluster
+has no leader, and stays readable.
 """
 
 from kquorum.raft.elections import stop_standing

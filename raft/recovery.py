@@ -54,8 +54,8 @@ log agrees with that of d's leader up to its record of d, so it has r too. If it
 of an epoch above E, hence r by the same argument, and the replica compares as always. If it was whole by 2, it shares
 a record of epoch E with the leader of E, and so all of that leader's log up to there (Raft 5.3, log matching). Of that
 r is part: either r was acknowledged to that very leader, before it named the end of a log that only grew; or e < E,
-and the leader of E had r when it was elected, below the first record of its own. Both conditions are of what is on the
-disk, and neither of which node leads by now: the last flush may end when that leader is gone.
+and the leader of E had r when it was elected, below the first record of its own. Both conditions are about what is on
+the disk, not about which node leads now: the last flush may end when that leader is gone.
 
 What the replica fetches meanwhile it acknowledges under its own name. That is true whatever was lost: it is on its
 disk now. In epoch E such an acknowledgement is like the earlier ones above. In a later epoch it commits nothing before

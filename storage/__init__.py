@@ -1,1 +1,4 @@
-"""A segmented log on disk, and what it stands on: a port to the file system, durable files, checkpoints, recovery."""
+"""A segmented log on disk, and its foundations: a port to the file system, durable files, checkpoints, recovery.
+
+Read `segmented_log.py` first, then `segment.py` and `recovery.py`.
+"""

@@ -41,7 +41,7 @@ class LogRules:
         return scan_batches(buffer, position, base_offset=base_offset, has_gaps=self.has_gaps)
 
 
-# A log of which every offset is there, as Raft needs it.
+# A log without gaps in its offsets, as Raft needs it.
 CONTIGUOUS = LogRules()
 # A partition log: its records have producers, and compaction leaves gaps.
 PARTITION_LOG = LogRules(has_gaps=True, has_producers=True)

@@ -220,5 +220,5 @@ def first_segment(
 def placeholder_segment(
     folder: Path, base_offset: int, fs: FileSystem = POSIX, rules: LogRules = CONTIGUOUS
 ) -> Segment:
-    """That of a log of which nothing is sound: without a name of its own while the damaged ones are in its place."""
+    """The first segment of a log with nothing sound left: unnamed while the damaged segments are in its place."""
     return Segment(unpublished_path(folder, base_offset), base_offset, fs, rules)

@@ -1,7 +1,7 @@
-"""A log on disk: the segments, and with them the newest batches in memory, the recovery point, cuts and damage.
+"""A log on disk: the segments, the newest batches in memory, the recovery point, truncation and damage.
 
-What the batches mean is the owner's to know. It recovers the segments (`storage.recovery`) with a reader of its own,
-and hands them over.
+The log does not interpret its batches. Its owner recovers the segments (`storage.recovery`) with a reader of its own,
+and passes them in.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Write docs/audit-tables.md anew from the schemas: `python -m tools.render_audit_tables`. A test holds it fresh."""
+"""Write docs/audit-tables.md from the schemas: `python -m tools.render_audit_tables`. A test holds it fresh."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Write docs/configs.md anew from the definitions: `python -m tools.render_configs`. A test holds it fresh."""
+"""Write docs/configs.md from the definitions: `python -m tools.render_configs`. A test holds it fresh."""
 
 import sys
 from collections.abc import Callable, Iterable

@@ -36,7 +36,7 @@ class LogBatch:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """The records, decompressed and split anew at each use: kept with the batch, they would cost a cache of
+        """The records, decompressed and split at each use: kept with the batch, they would cost a cache of
         compressed batches many times the memory that it is allowed."""
         return read_records(self.data, 0, read_batch_header(self.data))
 

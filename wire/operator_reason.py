@@ -1,7 +1,7 @@
 """Why an operator wants a change: words that travel in a tagged field of the request's header.
 
 Only flexible headers (version 2, KIP-482) have tagged fields. Kafka's servers skip those that they do not know, so the
-words reach kquorum's controllers through any broker that forwards a request as it came, and hurt nobody else.
+words reach kquorum's controllers through any broker that forwards a request as it came, and do not disturb others.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ def reason_fields(reason: str | None) -> TaggedFields:
 
 
 def reason_of(fields: TaggedFields) -> str | None:
-    """What a header's tagged fields say; whoever sent them may not have kept to the rules."""
+    """The reason in a header's tagged fields, which are untrusted input."""
     for tag, value in fields:
         if tag == REASON_TAG:
             text = value[: (MAX_REASON_CHARACTERS + 1) * _MAX_BYTES_PER_CHARACTER].decode(errors="replace")

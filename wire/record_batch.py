@@ -171,8 +171,8 @@ def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _crc_of(buffer: Buffer, start: int, end: int) -> int:
-    # A view of a bytearray is let go here, before any error is raised: whoever holds on to the error could not
-    # change its size.
+    # A view of a bytearray is let go here, before any error is raised: a caller that keeps the error could
+    # not resize the bytearray.
     if end - start < _COPIED_BYTES:
         return crc32c(buffer[start:end])
     return crc32c(memoryview(buffer)[start:end])

@@ -2,7 +2,7 @@
 
 One rendering serves gRPC, `log dump` and the Spark tables, so that a record reads the same everywhere: field names in
 snake_case, uuids in Kafka's base64 text, bytes in standard base64. Kafka keeps secrets in its metadata log in clear;
-whoever may read the log files may ask for them, whoever asks over a network may not.
+a user who can read the log files may ask for them, a client over a network may not.
 """
 
 import base64
@@ -82,7 +82,7 @@ def _fields_to_json(entity: object) -> dict[str, object]:
 
 
 def _tagged_fields_to_json(tagged_fields: tuple[tuple[int, bytes], ...]) -> dict[str, object]:
-    """An audit note is shown as what it says; what nobody here knows, as its bytes."""
+    """An audit note is shown as its fields, an unknown tagged field as its bytes."""
     unknown = []
     shown: dict[str, object] = {}
     for tag, data in tagged_fields:

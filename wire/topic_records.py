@@ -13,7 +13,7 @@ from kquorum.wire.uuids import uuid_to_text
 _FRAME = b"\x01\x02\x00"
 _NO_KEY = 1
 _UUID_BYTES = 16
-# Of a batch's header: its length, and the attributes, of which the low byte tells the codec.
+# Of a batch's header: its length, and the attributes, whose low byte holds the codec.
 _LENGTH = struct.Struct(">8xi9xH")
 _CODEC_MASK = 0x07
 

@@ -1,9 +1,9 @@
 """The mark that a broker which is shut down in order leaves in its folders, and finds when it starts again (KIP-966).
 
-It names the epoch that the broker had. Only who can name it keeps its place among the eligible leader replicas: whoever
-crashed may have lost what it had not yet written to disk. Kafka's file, by name and content; it counts only if all of
-the folders have it, with the same epoch. It need not be removed at once: once the broker is registered, its epoch is
-another.
+It names the epoch that the broker had. Only a broker that can name it keeps its place among the eligible leader
+replicas: a broker that crashed may have lost what it had not yet written to disk. Kafka's file, by name and content; it
+counts only if all of the folders have it, with the same epoch. It need not be removed at once: once the broker is
+registered, its epoch is another.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Do the broker's directories still answer? One that fails is told to the controller, which takes its partitions away.
+"""Do the broker's directories still answer? The broker reports a failed one to the controller, which takes its
+partitions away.
 
 These brokers write no records, so nothing fails by itself: each directory is asked now and then for the one file that
 must be in it. As in Kafka a directory that failed stays offline until the broker is started again.
@@ -72,7 +73,7 @@ class LogDirWatch:
             await asyncio.sleep(self._look_every_s)
 
     async def _ask(self, folder: Path, directory_id: UUID) -> str:
-        """In a thread that nobody waits for when the process ends: a disk may hang for good."""
+        """In a thread that the end of the process does not wait for: a disk may hang for good."""
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[str] = loop.create_future()
 

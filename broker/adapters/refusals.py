@@ -1,4 +1,4 @@
-"""What the operator is told of a controller that refuses a broker."""
+"""Messages for the operator when a controller refuses a broker."""
 
 import logging
 import time
@@ -86,7 +86,7 @@ class Refusals:
         if error in REGISTRATION_LOST:
             return (
                 f"the controller does not know this broker's registration any more ({error.name}): it was "
-                "unregistered, or another process has its node id. Registering anew"
+                "unregistered, or another process has its node id. Registering again"
             )
         if error is ErrorCode.inconsistent_cluster_id:
             return (

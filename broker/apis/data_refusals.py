@@ -77,7 +77,7 @@ def _fetched(partition: Any) -> Values:
 
 
 def refuse_find_coordinator(request: Any, version: int) -> Values:
-    """Each kind of coordinator with its own code: producers ask for ever when they are told of a group."""
+    """Each kind of coordinator with its own code: a producer retries for ever on the error for groups."""
     error, message = _COORDINATORS.get(getattr(request, "key_type", _GROUP_KEY), _NO_SUCH_KIND)
     refusal: Values = {
         "error_code": error,

@@ -142,7 +142,7 @@ def _known(image: MetadataImage, listener_name: str, topic: TopicImage, indexes:
 
 
 def _partition(image: MetadataImage, listener_name: str, index: int, state: PartitionState) -> Values:
-    """Without an error of its own: a missing leader is told by leader id -1."""
+    """Without an error of its own: leader id -1 says that the leader is missing."""
     return {
         "error_code": ErrorCode.none,
         "partition_index": index,

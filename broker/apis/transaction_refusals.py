@@ -1,4 +1,4 @@
-"""The answers to transactional producers and to those who ask for transactions, of which there are none here.
+"""The answers to transactional producers and to questions about transactions: this broker has none.
 
 To list or describe them is answered truly; to take part in one is refused with an error that no client retries
 (`broker.apis.data_refusals` says why).

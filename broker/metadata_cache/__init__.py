@@ -1,1 +1,4 @@
-"""What a broker shows of the cluster: the current image, and the answers to Metadata that are made from it."""
+"""The current image at a broker, and the Metadata responses that are made from it.
+
+Read `answers.py` first (the rules, partition by partition), then `responses.py` (the same as bytes).
+"""

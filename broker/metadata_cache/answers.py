@@ -34,7 +34,7 @@ OPERATIONS_NOT_ASKED = -(2**31)
 FIRST_VERSION_WITH_NULL_FOR_ALL = 1
 FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 FIRST_VERSION_WITH_OPTIONAL_CREATION = 4
-# Versions 10 and 11 have a field for the topic's id, but nobody may use it (KAFKA-12701).
+# Versions 10 and 11 have a field for the topic's id, but no client may use it (KAFKA-12701).
 FIRST_VERSION_WITH_TOPICS_BY_ID = 12
 
 
@@ -164,7 +164,8 @@ class AskedTopics:
         self.to_create: list[str] = []
 
     def find(self, view: RequestView, request: Any, slice_topics: int) -> Iterator[None]:
-        """Ends a slice where it yields. What is asked for twice is told once: Kafka's broker makes sets of it."""
+        """Ends a slice where it yields. A topic that is asked for twice is answered once: Kafka's broker makes a set of
+        them."""
         if asks_for_all(request, view.version):
             by_name = view.image.topics.by_name
             self.topics += [by_name[name] for name in view.access.describable(view.image.topics)]

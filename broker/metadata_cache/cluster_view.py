@@ -25,7 +25,7 @@ def view_state(cluster: ClusterImage, listener_name: str) -> ViewState:
 
 
 class ClusterView:
-    """Brokers are told by their places in the order of their ids; the last place is that of all who are not registered.
+    """A broker is named by its place in the order of the ids; the last place stands for all unregistered brokers.
 
     Shapes, for n registered brokers: `is_registered`, `has_listener` and `is_reachable` are (n + 1,).
     """
@@ -45,7 +45,7 @@ class ClusterView:
         self._is_online: Flags = np.zeros((len(state) + 1, 0), dtype=np.bool_)
 
     def places(self, broker_ids: Column) -> Places:
-        """Of any shape; padding is nobody's id."""
+        """Of any shape; padding is no broker's id."""
         if not len(self._ids):
             return np.zeros(broker_ids.shape, dtype=np.intp)
         places = np.minimum(self._ids.searchsorted(broker_ids), len(self._ids) - 1)

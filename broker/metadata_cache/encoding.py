@@ -20,7 +20,7 @@ from kquorum.metadata.image.topics import TopicImage
 from kquorum.metadata.topic_names import is_internal_topic
 from kquorum.wire.protocol.arrays import array_length
 
-# A longer compact list has a length of two bytes; nobody has so many replicas, and such topics go the long way.
+# A longer compact list has a length of two bytes; such topics are rare and take the slow path.
 MOST_REPLICAS = 126
 _NONE = int(ErrorCode.none).to_bytes(2, "big")
 
@@ -86,7 +86,7 @@ def encode_topic_in_parts(
 
 
 def encode_error(layout: TopicsLayout, operations: int, topic: Mapping[str, Any]) -> bytes:
-    """A topic of which there is only an error to tell (`broker.metadata_cache.answers`), as an element of the array."""
+    """A topic with only an error (`broker.metadata_cache.answers`), as an element of the array."""
     name = topic["name"]
     out = int(topic["error_code"]).to_bytes(2, "big")
     if name is None:
@@ -203,8 +203,8 @@ def _errors(rows: _Rows, view: ClusterView, layout: TopicsLayout, told: tuple[Fl
 def _packed(
     numbers: Sequence[tuple[str, Column]], lists: Sequence[tuple[Column, Flags]], *, is_flexible: bool
 ) -> tuple[bytes, list[int]]:
-    """Rows of numbers, then of lists of int32, of which those cells count that the flags beside them say."""
-    # Columns of which no row has anything need no room: mostly those of the offline replicas.
+    """Rows of numbers, then of lists of int32; the flags beside a list say which of its cells count."""
+    # Columns without a value in any row need no room: mostly those of the offline replicas.
     lists = [(cells[:, told.any(axis=0)], told[:, told.any(axis=0)]) for cells, told in lists]
     fields: list[tuple[str, str] | tuple[str, str, tuple[int]]] = []
     fields += [(f"number{place}", kind) for place, (kind, _) in enumerate(numbers)]

@@ -5,8 +5,8 @@ the brokers. They stay on a shelf until one of these changes; then a client that
 putting the pieces together. There are few shelves and on each only topics of one image, so what is held is bounded by
 the size of the few last answers of different kinds.
 
-Sans-IO: whoever asks turns the work's crank and may look after others in between. Each work is over one image, so no
-answer shows half an update; works under way at the same time find each other's topics on the shelf.
+Sans-IO: the caller advances the work slice by slice and may serve others in between. Each work uses one image, so no
+answer shows half an update; concurrent works share encoded topics through the cache.
 """
 
 import sys

@@ -169,8 +169,8 @@ class ClusterClient:
     async def ask(self, api_key: ApiKey, body: Mapping[str, object], **how: Any) -> Any:
         """The first response that is accepted; `how` are the fields of PendingRequest.
 
-        While somebody answers but none is accepted (an election, say), or is mute, all are asked again until the time
-        is up. Raises Unanswered, naming what each address said.
+        While nodes answer without an acceptable response (during an election, say) or stay silent, all are asked again
+        until the timeout. Raises Unanswered with what each address said.
         """
         warm_up((ApiKey.API_VERSIONS, api_key))  # compiling is not the cluster's time
         pending = PendingRequest(api_key=api_key, body=body, **how)
@@ -219,7 +219,7 @@ class ClusterClient:
             await asyncio.sleep(TELL_AGAIN_S)
 
     async def _ask_all(self, pending: PendingRequest) -> Any | None:
-        """The accepted response, if any; who answered last is asked first."""
+        """The accepted response, if any; the node that answered last is asked first."""
         waiting = sorted(self.addresses, key=lambda address: address != self.answered_by)
         asked = set[HostPort]()
         while waiting:

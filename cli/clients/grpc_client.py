@@ -68,7 +68,7 @@ class Failures:
         self._said.setdefault(address, f"{address}: {NO_ANSWER}")
 
     def check_refused(self) -> None:
-        """Raises CliError where somebody refused: asking again would change nothing."""
+        """Raises CliError if a node refused: asking again would change nothing."""
         if self._is_refused:
             raise self.error()
 

@@ -39,7 +39,7 @@ class EnvelopeRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Unwrapped:
-    """A request inside of which the body is still to be read: that may take long, and `request` tells who asks what.
+    """A request whose inner body is not read yet, as that may take long. `request` names the client and the API.
 
     `position` is where the body begins in `data`.
     """

@@ -43,10 +43,10 @@ class LogWithStart(Protocol):
 
 
 class LogCleaner:
-    """Looks whenever it is asked to, and by itself once an interval, for snapshots grow old while nothing happens.
+    """Runs on request, and once an interval, because snapshots age while nothing else happens.
 
-    The folder is read in the disk's thread. What was found may be out of date when it is decided on: files only go
-    away meanwhile by what the log is told, so the log's own start and the replica's bounds, read then, are enough.
+    The disk thread reads the folder. The listing may be out of date at the decision. Only this log deletes files, so it
+    is enough to read the log's own start and the replica's bounds at that time.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ _TOKEN_FORM: Final = SaltForm(raw_bytes=32)  # of _keys_of_token
 class ImageCredentials:
     """Looks into the image of the moment, so a credential counts, or counts no more, once its record is applied.
 
-    The password of a token is its HMAC, which nobody keeps (KIP-48). What a server needs to check it takes thousands of
-    hashes, so it is remembered for as long as the token is used.
+    The password of a token is its HMAC, which no node stores (KIP-48). Its SCRAM keys take thousands of hashes, so they
+    are cached while the token is in use.
     """
 
     def __init__(

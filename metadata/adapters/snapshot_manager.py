@@ -148,7 +148,7 @@ class SnapshotManager:
 
     def disable(self, reason: str) -> None:
         """The image lacks something that was committed: a snapshot of it would lose that for good. None is written any
-        more, until the state comes from somebody else's."""
+        more, until the state comes from another node's snapshot."""
         if not self._is_disabled:
             log.error("no snapshots are written from now on, and the log is kept: %s", reason)
         self._is_disabled = True
@@ -212,7 +212,7 @@ class SnapshotManager:
             return
         if isinstance(error, FsyncFailed):
             # Nothing depends on this file yet, and no flush of it is tried again. But the log is on the same disk,
-            # and of pages that are lost the kernel may tell only once, and whom it tells first.
+            # and the kernel may report lost pages only once, to whichever caller flushes first.
             self._on_fatal(error)
             return
         log.warning(
@@ -228,7 +228,7 @@ _EXPECTED = (StorageFailed, WrittenOtherwise, NoRoom)
 
 
 def _told(error: Exception) -> str:
-    """StorageFailed's own words are for those who stop."""
+    """StorageFailed's own text speaks of a node that stops, which this one does not."""
     if isinstance(error, StorageFailed):
         return f"{error.path}: {error.error.strerror or error.error}"
     return f"{type(error).__name__}: {error}" if not isinstance(error, _EXPECTED) else str(error)

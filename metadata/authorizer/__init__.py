@@ -1,1 +1,4 @@
-"""Decisions over the ACLs of an image, and what each API asks of them. Read `gate.py` first, then `table.py`."""
+"""Who may do what: decisions over the ACLs of an image, and the rule of each API.
+
+Read `gate.py` first (it applies the rule of an API to a request), then `authorizer.py` (which ACLs decide).
+"""

@@ -23,8 +23,8 @@ class Denial:
 class Access:
     """Without an authorizer everything is allowed. All methods raise NotLoadedError.
 
-    `topics` are those that whoever carries the request out knows of, committed or not: requests name them by id too.
-    `note_denial` is told of what a client asked for and may not have; not of what is only left out of a list.
+    `topics` are those that the node which serves the request knows, committed or not: requests name them by id too.
+    `note_denial` gets what a client asked for and may not have, not what a list merely leaves out.
     """
 
     authorizer: Authorizer | None
@@ -68,7 +68,7 @@ class Access:
         return sum(1 << operation for operation in operations)
 
     def operations_on_cluster(self) -> int:
-        """None at all for who may not describe the cluster."""
+        """0 for a client that may not describe the cluster."""
         if not self.allows_on_cluster(Operation.DESCRIBE):
             return 0
         return self.operations_on(ResourceType.CLUSTER, CLUSTER_NAME)

@@ -22,7 +22,7 @@ _PREFIXED = 4
 
 
 class Decision(Enum):
-    """NO_ACLS: there are none for the resource, whoever they may be for."""
+    """NO_ACLS: the resource has no ACLs, for any principal."""
 
     ALLOWED = "allowed"
     DENIED = "denied"

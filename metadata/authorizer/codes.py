@@ -43,7 +43,7 @@ _IMPLIED_BY: Mapping[int, frozenset[int]] = {
 ALLOWED_BY: Mapping[int, frozenset[int]] = {
     operation: _IMPLIED_BY.get(operation, frozenset({operation})) | {Operation.ALL} for operation in Operation
 }
-# The operations that there are for a resource (AclEntry.supportedOperations), of which clients may ask to be told.
+# The operations of each kind of resource (AclEntry.supportedOperations); clients can ask which of them they may do.
 TOPIC_OPERATIONS = (
     Operation.READ,
     Operation.WRITE,
@@ -67,7 +67,7 @@ OPERATIONS: Mapping[int, tuple[Operation, ...]] = {
     ResourceType.TOPIC: TOPIC_OPERATIONS,
     ResourceType.CLUSTER: CLUSTER_OPERATIONS,
 }
-# What a client is told that lacks a right on a resource.
+# The error for a client that lacks a right on a resource.
 FAILED: Mapping[int, ErrorCode] = {
     ResourceType.TOPIC: ErrorCode.topic_authorization_failed,
     ResourceType.GROUP: ErrorCode.group_authorization_failed,

@@ -1,4 +1,4 @@
-"""Which denials are told: each once a minute, and never so many that the log is flooded."""
+"""Which denials are logged: each once a minute at most, and never so many that they flood the log."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,13 +7,13 @@ from kquorum.metadata.authorizer.access import Denial
 from kquorum.wire.protocol.api_keys import ApiKey
 
 WINDOW_MS: Final = 60_000
-# Who asks for ever new names would else write as many lines, and fill our memory.
+# A client that asks for ever new names must neither flood the log nor fill the memory.
 MOST_IN_A_WINDOW: Final = 100
 MOST_CHARACTERS: Final = 200
 
 
 class DenialLog:
-    """`tell` gets a line; nothing in it but who, from where, what and on what."""
+    """`tell` gets a line with principal, address, operation and resource, and nothing else."""
 
     def __init__(self, now_ms: Callable[[], int], tell: Callable[[str], None]) -> None:
         self._now_ms = now_ms

@@ -1,6 +1,6 @@
 """Delegation tokens (KIP-48, KIP-373): who may ask for one, and who may see whose.
 
-Whether or not there is an authorizer, tokens are only for who has proved who they are, on a connection that shows so:
+Whether or not there is an authorizer, tokens are only for authenticated clients, on a connection that proves it:
 not on PLAINTEXT, not on TLS without a client's certificate, and not by means of another token. That the connection was
 good enough is for the broker to see: an envelope does not tell of it.
 """

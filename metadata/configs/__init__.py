@@ -1,1 +1,4 @@
-"""Every config that there is: its name, type, default, what it may be, and what it is for; by kind of resource."""
+"""Every config key: its name, type, default, valid values and purpose, by kind of resource.
+
+Read `definition.py` first (what an entry says), then `table.py` (how keys are looked up).
+"""

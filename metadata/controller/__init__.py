@@ -1,4 +1,5 @@
-"""What the active controller decides: records, never changes of state; only the replay of the records changes state.
+"""The decisions of the active controller. A decision is a list of records; only their replay changes state.
 
-Read `controller.py` first, then `handlers.py` (which request goes where), `context.py` and `log_writer.py`.
+Read `controller.py` first, then `metadata/controller_apis.py` (which request goes to which handler), `context.py`
+(what a handler sees) and `log_writer.py` (how records get into the log).
 """

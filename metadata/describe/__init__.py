@@ -1,1 +1,1 @@
-"""Requests that any node answers from its own image, brokers and controllers alike. Read `table.py` first."""
+"""Requests that brokers and controllers answer from their own image. Read `describe_request.py` first."""

@@ -47,7 +47,7 @@ def _order(item: tuple[QuotaEntity, object]) -> list[tuple[str, bool, str]]:
 
 
 def _filter(components: Iterable[ComponentData]) -> tuple[dict[str, str | None], set[str]]:
-    """The names asked for by type (None is the default), and the types of which any name will do.
+    """The names asked for by type (None is the default), and the types that match any name.
 
     Raises INVALID_REQUEST, or UNSUPPORTED_VERSION for a type that there is not.
     """

@@ -220,7 +220,7 @@ def _topic(
 
 
 def _names(definitions: Mapping[str, Any], *more: Mapping[str, str]) -> list[str]:
-    """Of what is not internal, and of what is set though nobody here knows it."""
+    """Keys that are not internal, and keys that are set but unknown to this version."""
     listed = {name for name, definition in definitions.items() if not definition.is_internal}
     return sorted(listed.union(*more))
 
@@ -275,7 +275,7 @@ def _broker_entry(name: str, node: NodeConfigs) -> Entry:
 
 
 def _is_read_only(name: str) -> bool:
-    """A key of one listener is told as read-only, as Kafka does, whatever the key itself is."""
+    """A key with a listener's prefix is shown as read-only, as by Kafka, even if the key itself is not."""
     definition = BROKER_CONFIGS.get(name)
     return definition is None or definition.update is Update.READ_ONLY
 

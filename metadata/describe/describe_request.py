@@ -1,4 +1,4 @@
-"""What is asked, and of whom."""
+"""The request of a describe handler, and the state of the node that answers it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

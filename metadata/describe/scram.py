@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (KIP-554): which users have credentials, of which mechanism; never the keys."""
+"""DescribeUserScramCredentials (KIP-554): which users have credentials, and for which mechanism; never the keys."""
 
 from collections import Counter
 

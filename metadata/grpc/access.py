@@ -45,7 +45,7 @@ _DUPLICATE: Final = ErrorCode.duplicate_broker_registration
 _MEANINGS: Final[Mapping[ErrorCode, _Meaning]] = {
     ErrorCode.stale_broker_epoch: _Meaning(
         "FAILED_PRECONDITION",
-        "the broker epoch is not the one of the latest registration: this process was replaced, or must register anew",
+        "the broker epoch is not the one of the latest registration: this process was replaced, or must register again",
     ),
     ErrorCode.broker_id_not_registered: _Meaning(
         "NOT_FOUND", "no broker of this id is registered: register first"

@@ -15,6 +15,6 @@ class ReplayError(Exception):
         self.offset = offset
         self.record = record
         self.reason = reason
-        # Bytes that nobody could read may be a credential's, and this goes into logs and to clients.
+        # Unreadable bytes may be those of a credential, and this text goes into logs and to clients.
         shown = f"a record of {len(record)} bytes" if isinstance(record, bytes) else repr(record)
         super().__init__(f"offset {offset}: cannot replay {shown}: {reason}")

@@ -117,7 +117,7 @@ class _Loading:
     def _replay_run(self) -> None:
         run, ordinals, topic_ids = self._run, self._ordinals, self._topic_ids
         self._run, self._ordinals, self._topic_ids = [], [], set()
-        # Two records of one partition count in their order, and what is wrong is told as of a single record.
+        # Two records of one partition count in their order, and an error names a single record.
         has_topics = all(self._delta.topics.has_topic(uuid_of(topic_id)) for topic_id in topic_ids)
         others: Iterable[int] = range(len(run))
         if has_topics and len({value[IDENTITY] for value in run}) == len(run):

@@ -173,7 +173,7 @@ def _widened(cells: Column, widths: tuple[int, int], wanted: tuple[int, int]) ->
 def tables_after(
     tables: Sequence[PartitionTable], numbers: Rows, changes: PartitionChanges
 ) -> list[PartitionTable] | None:
-    """The tables after the changes, each of which is of the table with its number in `numbers`.
+    """The tables after the changes; each change belongs to the table with its number in `numbers`.
 
     None if one is of a partition that its table lacks, or two are of the same partition.
     """

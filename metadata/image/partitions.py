@@ -41,7 +41,7 @@ NONE_RARE: Mapping[int, RareLists] = {}
 
 def warm_columns() -> None:
     """NumPy's `unique` imports some modules when it is first called, which takes some forty milliseconds: a node calls
-    it before it serves anybody."""
+    it before it serves clients."""
     np.unique(np.zeros(1, dtype=np.int32))
 
 

@@ -89,8 +89,9 @@ ScramForms = Map[int, FormCounts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityImage:
-    """`scram_forms` counts what the salts of users look like, which who does not exist is told (network.security.
-    stand_in). It follows from `scram`, and deltas keep it up record by record: a login does not go through all users.
+    """`scram_forms` counts the forms of the users' salts, from which unknown users get theirs
+    (`network.security.unknown_user_credentials`). It follows from `scram`; deltas update it record by record, so that a
+    login need not read all users.
     """
 
     acls: Map[UUID, AccessControlEntry] = field(default_factory=Map)

@@ -67,7 +67,7 @@ class AuditChain:
         self.last_hash = NO_NOTE_HASH if last_note is None else note_hash(last_note)
 
     def lose(self) -> None:
-        """Records are missing here: the next note begins the chain anew."""
+        """Records are missing here: the next note starts a new chain."""
         self.last_hash = self._last_offset = self._open = None
         self._is_in_transaction = False
 

@@ -21,7 +21,7 @@ RENAME = (
 COMPARE = "compare with the snapshots of the other nodes; delete this one if the log is whole without it"
 DELETED_AT_START = "none needed: the node deletes it when it starts"
 ELECTION_STATE = (
-    "do not let the node vote with it: restore the file, or take the node out of the quorum and add it anew"
+    "do not let the node vote with it: restore the file, or take the node out of the quorum and add it again"
 )
 EMPTY_FOLDER = "empty this folder and let the node catch up from the others"
 OWN_FOLDER = "point the node at its own folder, or copy the file from a backup"

@@ -31,7 +31,7 @@ from kquorum.metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_
 Hash = Callable[..., int]
 
 
-# What is hashed without a pause: so many rows, of which a topic of its own counts as some.
+# The number of rows that are hashed without a pause; each topic counts as several rows.
 _ROWS_AT_ONCE: Final = 1 << 14
 _ROWS_OF_A_TOPIC: Final = 100
 

@@ -1,1 +1,1 @@
-"""Who is at the other end: TLS, SASL and the names they give to peers."""
+"""The identity of peers: TLS, SASL and the principals that they yield."""

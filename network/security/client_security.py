@@ -1,4 +1,4 @@
-"""How this program's own connections are protected, and who it says to be."""
+"""How this program's own connections are protected, and which identity they present."""
 
 import ssl
 from collections.abc import Mapping

@@ -67,10 +67,10 @@ def parse_mapping_rules(text: str) -> tuple[MappingRule, ...]:
 
 
 def principal_of_certificate(rules: tuple[MappingRule, ...]) -> Callable[[bytes | None], str]:
-    """For ListenerSecurity: "User:" and the mapped name; nobody in particular without a certificate.
+    """For ListenerSecurity: "User:" and the mapped name; the anonymous principal without a certificate.
 
-    The function raises UnnamedCertificate where no rule fits, as Kafka does: who wrote DEFAULT nowhere lets in those
-    alone whom the rules name.
+    The function raises UnnamedCertificate if no rule fits, as Kafka does: without DEFAULT only certificates that a rule
+    names are accepted.
     """
 
     def principal(der: bytes | None) -> str:
@@ -89,7 +89,7 @@ def principal_of_certificate(rules: tuple[MappingRule, ...]) -> Callable[[bytes 
     return principal
 
 
-@lru_cache(maxsize=1_000)  # gRPC names its callers anew at each call
+@lru_cache(maxsize=1_000)  # gRPC names its caller again at each call
 def rfc_2253_name(der: bytes) -> str:
     """The subject of a certificate in DER."""
     from cryptography.x509 import load_der_x509_certificate

@@ -11,4 +11,4 @@ class SecurityConfigError(Exception):
 
 
 class UnnamedCertificate(Exception):
-    """No rule says who the bearer of a client's certificate is; the message is for the log."""
+    """No rule maps the client's certificate to a principal; the message is for the log."""

@@ -33,7 +33,7 @@ class JaasEntry:
 
     @property
     def users(self) -> dict[str, str]:
-        """Who may log in here with PLAIN: the options `user_<name>`."""
+        """The users that may log in here with PLAIN: the options `user_<name>`."""
         return {
             key.removeprefix(_USER_PREFIX): value
             for key, value in self.options.items()

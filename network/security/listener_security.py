@@ -1,4 +1,4 @@
-"""How the connections of one listener are protected, and who is at their other end."""
+"""How the connections of one listener are protected, and which principals their peers have."""
 
 import ssl
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """TLS whose keys and certificates are read again when their files change: new connections get the new ones.
 
-Who renews a certificate writes over its file, or puts another one in its place, while the node runs. What cannot be
-used (half a file, a key that is not the certificate's, a certificate that has expired) is not taken: the old one stays
-in use, the log says why, and the files are looked at again. Open connections keep what they were opened with.
+To renew a certificate, an operator overwrites or replaces its file while the node runs. The node does not load unusable
+files (half a file, a key that does not fit the certificate, an expired certificate): the old one stays in use, the log
+says why, and the node checks the files again. Open connections keep what they were opened with.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""The server's side of SASL on one connection: SaslHandshake, then SaslAuthenticate until somebody is known.
+"""The server's side of SASL on one connection: SaslHandshake, then SaslAuthenticate until the principal is known.
 
-KIP-43 (handshake), KIP-152 (tokens within SaslAuthenticate), KIP-368 (re-authentication), KIP-84 (SCRAM). Whatever is
-wrong with credentials, the peer is told one and the same thing; the log says more, and neither says a password.
+KIP-43 (handshake), KIP-152 (tokens within SaslAuthenticate), KIP-368 (re-authentication), KIP-84 (SCRAM). The peer gets
+the same error for all wrong credentials. The log says more; neither contains a password.
 """
 
 from collections.abc import Callable, Mapping
@@ -111,7 +111,7 @@ class SaslServerSession:
             return _failed(ErrorCode.sasl_authentication_failed, told, reason)
 
     def _step(self, data: bytes) -> tuple[bytes, _Authenticated | None]:
-        """The bytes for the client, and who it is once that is known."""
+        """The bytes for the client, and its principal once that is known."""
         if self._mechanism == PLAIN:
             name = check_plain(data, self._settings.plain_users)
             return b"", _Authenticated(f"User:{name}")

@@ -22,7 +22,7 @@ class SaslAnswer:
 
     `principal` ("User:alice") is given by the answer that completes an authentication, and by no other.
     `is_failure`: authentication has failed; the answer goes out `failed_authentication_delay_ms` later and the
-    connection is closed behind it. `reason` is for the log, holds no secret, and says more than the peer is told.
+    connection is closed behind it. `reason` is for the log, holds no secret, and says more than the error for the peer.
     `session_lifetime_ms`: after so long the client must have authenticated again (KIP-368); 0: never.
     `is_still_valid`: asked before each later request; after a False the connection is closed. None: always valid.
     """

@@ -38,10 +38,11 @@ class ScramUser:
 
 @dataclass(frozen=True, slots=True)
 class ScramLookup:
-    """Where credentials come from; both take mechanism and name, and answer None for what there is not.
+    """Where credentials come from: `user` and `token` take mechanism and name; None if there is no such credential.
 
-    `pepper` makes the salts that unknown users are told: on all nodes of a cluster alike it leaves nothing to compare.
-    `user_form` and `token_form` take the same and say what these look like.
+    `pepper` makes the salts for unknown users. If it is the same on all nodes of a cluster, a client cannot find
+    unknown users by comparing nodes. `user_form` and `token_form` take mechanism and name too, and return the form of
+    these salts.
     """
 
     user: Callable[[str, str], ScramUser | None]
@@ -69,7 +70,7 @@ class ScramServer:
 
     @property
     def claimed_name(self) -> str:
-        """Who the client said to be, for the log; empty before it has said."""
+        """The name that the client claims, for the log; empty before its first message."""
         return "" if self._client_first is None else self._client_first.username
 
     def step(self, data: bytes) -> bytes:
@@ -88,13 +89,13 @@ class ScramServer:
         lookup = self._lookup
         find, form = (lookup.token, lookup.token_form) if is_token else (lookup.user, lookup.user_form)
         self._user = find(self._mechanism, first.username)
-        # Made for everybody, so that the time it takes tells nothing.
+        # Computed for unknown users too, so that the time it takes reveals nothing.
         unknown = unknown_user_credentials(
             self._mechanism, first.username, form(self._mechanism, first.username), lookup.pepper
         )
         self._keys = unknown if self._user is None else self._user.keys
         if self._keys.iterations < MIN_ITERATIONS:
-            raise ScramError(f"the credential has fewer than {MIN_ITERATIONS} iterations: set it anew")
+            raise ScramError(f"the credential has fewer than {MIN_ITERATIONS} iterations: set it again")
         self._nonce = first.nonce + self._make_nonce()
         salt = to_base64(self._keys.salt)
         self._server_first = f"r={self._nonce},s={salt},i={self._keys.iterations}"

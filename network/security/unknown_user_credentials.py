@@ -1,7 +1,7 @@
-"""What a user who does not exist is told: the salt and iterations that somebody who does might have.
+"""Salt and iterations for a user that does not exist, such as an existing user might have.
 
-Both go to whoever asks, before any password. So they must look like those of the others, be the same whenever they are
-asked for, and stay what they are when others come and go.
+Every client can ask for both before it gives a password. So they must look like those of existing users, be the same at
+each request, and stay the same when other users come and go.
 """
 
 import hashlib
@@ -36,9 +36,9 @@ def unknown_user_credentials(mechanism: str, name: str, form: SaltForm, pepper: 
 
 
 def form_for(name: str, counts: FormCounts, pepper: bytes) -> SaltForm:
-    """The form that a name's salt would have: each form as likely as it is frequent, by a draw that only who knows the
-    pepper can work out. The highest draw wins, so that one more user of a form changes it for few names, and only
-    towards that form. What it costs does not grow with the users, but with the forms, of which there are a few."""
+    """The form that a name's salt would have: each form as likely as it is frequent, by a draw that nothing but the
+    pepper reveals. The highest draw wins, so that one more user of a form changes it for few names, and only
+    towards that form. The cost grows with the number of forms, which is small, not with the number of users."""
     if not counts:
         return AS_KAFKA
     return max(counts.items(), key=lambda each: _draw(name, each[0], pepper) / each[1])[0]

@@ -59,7 +59,7 @@ class AuthorizerKeys(BaseModel):
 
     @property
     def authorizer(self) -> "AuthorizerConfig | None":
-        """None: everybody may do everything."""
+        """None: every client may do everything."""
         if not self.authorizer_class_name:
             return None
         from kquorum.metadata.authorizer.authorizer import AuthorizerConfig, parse_super_users

@@ -20,7 +20,7 @@ def is_loopback(host: str) -> bool:
 
 
 def exposure_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
-    """(key, message) for every listener that anybody on the network could use or read."""
+    """(key, message) for every listener that any host on the network could use or read."""
     if node.kquorum_allow_unsecured_listeners:
         return
     for listener in node.listeners:

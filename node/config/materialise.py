@@ -56,7 +56,7 @@ def _first_ephemeral_port() -> int:
 
 
 def with_free_ports(path: Path, target: Path, *, data_dir: Path | None = None) -> Path:
-    """Write the config at `path` to `target`, every listener on a free loopback port and the voters derived anew.
+    """Write the config at `path` to `target`, with every listener on a free loopback port and the voters to match.
 
     The file must have passed `load_config`. Relative folders become absolute ones beneath `data_dir` (by default the
     folder of `target`), so that the copy means the same wherever it is used. Returns `target`.

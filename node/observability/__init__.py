@@ -1,1 +1,4 @@
-"""What a running node tells those who watch it: figures for Prometheus, and whether it is well."""
+"""What a running node reports: metrics for Prometheus, and its health.
+
+Read `health.py` first, then `gather.py` (the metrics) and `http_server.py`.
+"""

@@ -11,7 +11,7 @@ from kquorum.node.observability.figures import NodeFigures
 from kquorum.node.observability.http_server import HttpReply
 
 JSON = "application/json"
-# Until it has gone a broker that leaves serves whom it has, but no new client should be sent to it.
+# A broker in controlled shutdown serves its present clients, but no new client should be sent to it.
 _SERVING = frozenset({BrokerState.RUNNING})
 
 

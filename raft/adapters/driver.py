@@ -4,9 +4,9 @@
     end of the turn    ->  ready = node.take_ready() once, so all of a turn shares a batch and a flush
                        ->  truncate | append | quorum state | send | commit | re-arm the one timer
 
-Two things may take the disk long, and are done in its own thread: the flush of the log, beside which all goes on
-(what was appended meanwhile is the next flush), and the election state and truncations, which nothing of their
-`Ready` or of a later one may overtake. While these last, inputs are still stepped; only their outcome waits.
+The disk thread does the two kinds of work that may take long. The flush of the log runs beside everything else; batches
+appended meanwhile belong to the next flush. The election state and truncations must finish before any later output of
+the same `Ready` or of a later one. Meanwhile inputs are still stepped; only their outputs wait.
 
 """
 

@@ -38,7 +38,7 @@ class Replacement:
         return self.snapshot is not None and newest is not None and newest.offset >= self.snapshot.offset
 
     def as_damage(self, log_end_offset: int) -> CorruptionMarker:
-        """What is lost of a log of which so much is left, and of its snapshot nothing."""
+        """What is lost if the log ends at `log_end_offset` and the snapshot is gone."""
         if self.snapshot is None:
             reason = f"the log was being replaced by a snapshot, and {FILE_NAME} cannot be read: {self.fault}"
             return CorruptionMarker(log_end_offset, 0, reason, is_repair=False)

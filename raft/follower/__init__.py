@@ -1,1 +1,1 @@
-"""The fetching side: records of the leader, and a snapshot where the records are gone."""
+"""The fetching side: records of the leader (`fetching.py`), or a snapshot if the leader no longer has them."""

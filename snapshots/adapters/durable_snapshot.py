@@ -1,4 +1,4 @@
-"""The one way in which a snapshot gets into a folder: nobody ever sees half of one under its name.
+"""The one way in which a snapshot gets into a folder: a partly written snapshot never has a snapshot's name.
 
     <name>-<random>.checkpoint.part  ->  fsync  ->  read back and checked  ->  renamed  ->  the folder's fsync
 
@@ -24,7 +24,7 @@ from kquorum.wire.record_batch import read_batch_header
 
 _PIECE_BYTES = 1 << 20
 
-# As Kafka's: nobody changes a snapshot.
+# As Kafka does: a snapshot never changes.
 _READ_ONLY = 0o444
 
 

@@ -1,8 +1,8 @@
 """How a thread that computes leaves the event loop its share of the interpreter.
 
-Two threads of one Python process take turns: whoever wants the interpreter waits until its holder lets go, five
-milliseconds by default, and a commit asks for it several times on its way. So while a snapshot is written the turns are
-made shorter, and between two short pieces of work the writer rests.
+Two threads of one Python process take turns: a thread that wants the interpreter waits until the other releases it,
+five milliseconds by default, and a commit needs it several times on its way. So while a snapshot is written the turns
+are made shorter, and between two short pieces of work the writer rests.
 """
 
 import sys

@@ -112,7 +112,7 @@ def test_no_file_outside_of_the_archive_is_looked_at(made: Path, name: str) -> N
 WRONG = ["text", -2, 1.5, None, [], {}, True, 2**70]
 
 
-def test_a_line_with_wrong_values_is_told_and_is_no_traceback(made: Path) -> None:
+def test_a_line_with_wrong_values_is_reported_and_is_no_traceback(made: Path) -> None:
     """Some of them are lawful, and show as wrong or not when the file is read."""
     original = (made / MANIFEST).read_bytes()
     refused = 0
@@ -125,7 +125,7 @@ def test_a_line_with_wrong_values_is_told_and_is_no_traceback(made: Path) -> Non
     assert refused > len(fields(FileEntry)) * 4
 
 
-def test_deep_json_is_told(made: Path) -> None:
+def test_deep_json_is_reported(made: Path) -> None:
     (made / MANIFEST).write_bytes(b'{"kind":' + b"[" * 100_000 + b"\n")
     (finding,) = verify_archive(made).findings
     assert finding.kind == "manifest"

@@ -125,7 +125,7 @@ def test_a_manifest_does_not_choose_what_spark_loads(manifest: Path, name: str) 
         read_manifest(manifest.parent)
 
 
-def test_deep_json_is_told(manifest: Path) -> None:
+def test_deep_json_is_reported(manifest: Path) -> None:
     manifest.write_text("[" * 100_000)
     with pytest.raises(NoAudit):
         read_manifest(manifest.parent)

@@ -92,7 +92,7 @@ def test_nothing_behind_a_link_is_archived(
     assert [note for note in member.notes if "meta.properties is passed over" in note]
 
 
-def test_a_folder_behind_a_link_is_told_and_not_read(
+def test_a_folder_behind_a_link_is_reported_and_not_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_sample(tmp_path / "operator")

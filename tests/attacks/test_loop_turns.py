@@ -43,7 +43,7 @@ ATTACKS = {
 }
 
 
-def test_a_user_without_acls_holds_nobody_up_with_a_long_request(tmp_path: Path) -> None:
+def test_a_user_without_acls_holds_no_client_up_with_a_long_request(tmp_path: Path) -> None:
     """Issue 18, row 1: one DeleteTopics of 199,000 names deposed the controller, whichever way it came."""
 
     async def work() -> None:

@@ -58,7 +58,7 @@ def followers(cluster: Cluster) -> tuple[int, int]:
 
 
 def lag_of(cluster: Cluster, node_id: int) -> int | None:
-    """How far behind the leader it is; None while nobody leads."""
+    """How far behind the leader it is; None while there is no leader."""
     try:
         status = cluster.quorum()
     except CliError:

@@ -61,7 +61,7 @@ class DynamicCluster(Cluster):
         return {voter.replica_id: voter for voter in self.quorum().voters}
 
     def lose_disk(self, node_id: int) -> None:
-        """The machine is back with an empty disk, formatted anew."""
+        """The machine is back with an empty disk, formatted again."""
         self.kill(node_id)
         shutil.rmtree(self.data_folder(node_id))
         self.format_as("--no-initial-controllers", node_ids=[node_id])

@@ -33,7 +33,7 @@ def voters_at(ports: Sequence[int]) -> VoterSet:
 
 
 class ReplicaProcess:
-    """One replica as a process would run it; `kill` drops it as SIGKILL would, `start` begins it anew."""
+    """One replica as a process would run it; `kill` drops it as SIGKILL would, `start` begins it again."""
 
     def __init__(self, node_id: int, folder: Path, voters: VoterSet) -> None:
         self.node_id = node_id

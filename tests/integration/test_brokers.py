@@ -160,7 +160,7 @@ def test_a_broker_that_was_unregistered_comes_back_by_itself(
         return row is not None and row["epoch"] > before and row["state"] == "active"
 
     assert wait_until(is_back, 20), cluster.tails()
-    assert "Registering anew" in cluster.log_text(101)
+    assert "Registering again" in cluster.log_text(101)
     assert wait_until(lambda: cluster.health(101)["status"] == "ready", 40)
 
 

@@ -158,7 +158,7 @@ Damage = Callable[[Path], None]
         *(pytest.param(each, marks=pytest.mark.slow) for each in (_cut, _empty, _unknown_version, _old_copy)),
     ],
 )
-def test_a_damaged_election_state_is_kept_and_begun_anew_before_it_votes(
+def test_a_damaged_election_state_is_kept_and_replaced_before_it_votes(
     tmp_path: Path, damage: Damage
 ) -> None:
     with Cluster(tmp_path, brokers=0) as cluster:
@@ -208,7 +208,7 @@ def test_a_sole_voter_needs_no_election_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_broker_begins_a_damaged_election_state_anew(tmp_path: Path) -> None:
+def test_a_broker_replaces_a_damaged_election_state(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=1) as cluster:
         cluster.start()
         (hurt,) = cluster.broker_ids

@@ -98,7 +98,7 @@ def test_a_leader_whose_disk_is_full_hands_over_and_comes_back_by_itself(
         await_said(cluster, full, FULL)
         assert wait_until(lambda: cluster.leader_id() != full, WAIT_S), cluster.tails()
         leader, epoch = cluster.leader_id(), cluster.quorum().leader_epoch
-        # The others go on; the full one answers, stays behind, and disturbs nobody.
+        # The others go on; the full one answers, stays behind, and disturbs no other node.
         await_growth(cluster, 200)
         assert answers(cluster, full)
         assert (lag_of(cluster, full) or 0) >= 200

@@ -61,7 +61,7 @@ def test_a_voter_that_lost_something_says_so_and_catches_up(tmp_path: Path, lose
 
 
 @pytest.mark.parametrize("lose", [_slow(_remove_folder), _remove_segments])
-def test_nobody_leads_without_what_was_committed(tmp_path: Path, lose: Loss) -> None:
+def test_no_node_leads_without_what_was_committed(tmp_path: Path, lose: Loss) -> None:
     """One voter is behind, another has lost its log: these two would be a majority without the newest records."""
     with Cluster(tmp_path, brokers=0) as cluster:
         cluster.start()

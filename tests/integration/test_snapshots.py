@@ -71,7 +71,7 @@ def has_no_older_ones(cluster: Cluster, node_id: int) -> bool:
 def check_folders(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     """Every node stops in good order, and no checker finds anything in what it leaves."""
     for node_id in cluster.node_ids:
-        # They go after the segments, a moment later; a node that is told to stop leaves the rest to its next start.
+        # They go after the segments, a moment later; a node that gets a stop signal leaves the rest to its next start.
         assert wait_until(lambda node_id=node_id: has_no_older_ones(cluster, node_id), WAIT_S), (
             "older ones are gone with the log"
         )

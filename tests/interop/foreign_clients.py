@@ -63,7 +63,7 @@ def kafkajs() -> Program:
 
 
 def franz_go() -> Program:
-    """Built anew when its source has changed."""
+    """Built again when its source has changed."""
     go = _tool("go")
     folder = _folder("franz-go")
     source, built = _CLIENTS / "franz" / "main.go", folder / "main.go"

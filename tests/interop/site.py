@@ -190,7 +190,7 @@ class Site:
         return last
 
     def add_voter(self, node_id: int) -> None:
-        """By Kafka's tool, asked of whoever leads; a node may be added once it has caught up."""
+        """By Kafka's tool, asked of whichever node leads; a node may be added once it has caught up."""
 
         def is_observed(status: QuorumStatus) -> bool:
             return any(observer.replica_id == node_id for observer in status.observers)

@@ -198,7 +198,9 @@ def test_kafka_python_stays_out_too(cluster: SecuredCluster) -> None:
     )
 
 
-def test_a_certificate_of_another_authority_is_refused_and_harms_nobody(cluster: SecuredCluster) -> None:
+def test_a_certificate_of_another_authority_is_refused_and_harms_no_other_client(
+    cluster: SecuredCluster,
+) -> None:
     good = confluent(cluster, "TLS", **pair(cluster, "alice.pem"))
     assert can_list(good)
     stranger = confluent(cluster, "TLS", **pair(cluster, "stranger.pem"))
@@ -240,7 +242,7 @@ def drained(raw: socket.socket) -> bool:
 
 
 def test_leaders_change_under_tls(cluster: SecuredCluster) -> None:
-    """Controllers find each other anew, and clients notice nothing but a pause."""
+    """Controllers find each other again, and clients notice nothing but a pause."""
     old = cluster.leader_id()
     cluster.kill(old)
     try:

@@ -79,12 +79,12 @@ def test_topics_over_each_listener(tools: Tools, cluster: SecuredCluster) -> Non
         assert wait_until(lambda: topic in tools.run(TOPICS, listener, keys, "--list").split(), WAIT_S)  # noqa: B023
 
 
-def test_wrong_passwords_are_told(tools: Tools, cluster: SecuredCluster) -> None:
+def test_wrong_passwords_are_reported(tools: Tools, cluster: SecuredCluster) -> None:
     with pytest.raises(ToolFailed, match="invalid credentials with SASL mechanism SCRAM-SHA-512"):
         tools.run(TOPICS, "PASSWORD", scram(cluster, password="wrong"), "--list")
 
 
-def test_a_certificate_of_another_authority_is_told(tools: Tools, cluster: SecuredCluster) -> None:
+def test_a_certificate_of_another_authority_is_reported(tools: Tools, cluster: SecuredCluster) -> None:
     """And not taken for a fault of the network, after which Kafka's clients would try until a timeout."""
     with pytest.raises(ToolFailed, match="SslAuthenticationException"):
         tools.run(TOPICS, "TLS", tls(cluster, "SSL", "stranger.pem"), "--list")

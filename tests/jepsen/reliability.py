@@ -2,7 +2,7 @@
 
 The rows lie in docs/reliability/: matrix.jsonl, cut.jsonl and long.jsonl (tests.jepsen.matrix), mutants.jsonl
 (tests.jepsen.mutants --out) and failover.md (tests.jepsen.failover_report). Each table stands between two marks in the
-page and is written anew; a table whose rows are missing says so. --check only tells whether the page is up to date.
+page and is written again; a table whose rows are missing says so. --check only tells whether the page is up to date.
 """
 
 import argparse

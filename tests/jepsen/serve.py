@@ -97,7 +97,7 @@ class StoreHandler(BaseHTTPRequestHandler):
 
     def _redirect(self, to: str) -> None:
         self.send_response(HTTPStatus.MOVED_PERMANENTLY)
-        # Quoted anew and with one slash at its head: it never leads to another host.
+        # Quoted again and with one slash at its head: it never leads to another host.
         self.send_header("Location", "/" + quote(unquote(to).lstrip("/")))
         self.send_header("Content-Length", "0")
         self.end_headers()

@@ -18,7 +18,7 @@ _NEVER = re.compile(
 
 
 class Words:
-    """The lines of the nodes' log files: violations, torn ends that were cut, logs that began anew at a snapshot, and
+    """The lines of the nodes' log files: violations, torn ends that were cut, logs that began again at a snapshot, and
     warnings by their wording."""
 
     def __init__(self, log_files: Iterable[Path]) -> None:

@@ -123,7 +123,7 @@ def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
 def check_topics(topics: object, access: Access) -> None:
     assert isinstance(topics, list)
     if any(topic["error_code"] is ErrorCode.invalid_request and topic["name"] for topic in topics):
-        # A request that is refused as a whole: each entry comes back as it was sent, whoever asks.
+        # A request that is refused as a whole: each entry comes back as it was sent, whichever client asks.
         assert {topic["error_code"] for topic in topics} == {ErrorCode.invalid_request}
         assert not any(topic["partitions"] or topic["is_internal"] for topic in topics)
         return

@@ -130,7 +130,7 @@ class LogIndexMachine(RuleBasedStateMachine):
 
     @rule(log=LOGS, data=st.data())
     def crash(self, log: int, data: st.DataObject) -> None:
-        """Of what was not durable, any part of the tail is lost; what is found is made durable anew.
+        """Of what was not durable, any part of the tail is lost; what is found is made durable again.
 
         A leader that comes back does not lead on: it could write others in the place of records that it lost.
         """

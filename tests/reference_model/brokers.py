@@ -156,7 +156,7 @@ def _next_due_ms(cluster: Cluster) -> int:
 
 
 def _elect_clean_leaders(cluster: Cluster) -> None:
-    """Where nobody leads although somebody is up who has all of the data, or may be all that is left of it."""
+    """Where there is no leader although somebody is up who has all of the data, or may be all that is left of it."""
     for name, index, part in cluster.places():
         with_data = set(part.isr) or part.eligible.union(part.last_known)
         if part.leader == NOBODY and with_data & cluster.active():

@@ -119,7 +119,7 @@ def set_config(cluster: Cluster, name: str, key: str, value: str | None) -> None
         values.pop(key, None)
     if not values:
         del cluster.configs[name]
-    # What brokers are told of is always written: they are to read it again.
+    # What brokers learn of is always written: they are to read it again.
     if is_new or not name:
         cluster.log.append(("config", "topic" if name else "broker", name, key, value))
         if key == MIN_ISR and cluster.has_elr:

@@ -142,7 +142,7 @@ class Cluster:
             host.disk.state = ready.quorum_state
 
     def _install(self, host: Host, snapshot_id: OffsetAndEpoch) -> None:
-        """All of a snapshot is here: the log begins anew at its end."""
+        """All of a snapshot is here: the log starts again at its end."""
         host.disk.begin_at(snapshot_id)
         host.truncations += 1
         host.applied = max(host.applied, snapshot_id.offset)

@@ -1,4 +1,4 @@
-"""Every scenario file does today what was recorded; `python -m tests.scenarios --rewrite FILE` records it anew."""
+"""Every scenario file does today what was recorded; `python -m tests.scenarios --rewrite FILE` records it again."""
 
 import re
 from pathlib import Path

@@ -136,7 +136,7 @@ class SimulatedDisk:
         self.pending.append(None)
 
     def drop_log_for(self, snapshot: SnapshotFile) -> None:
-        """Begin anew where a snapshot ends that is there already."""
+        """Begin again where a snapshot ends that is there already."""
         assert snapshot.snapshot_id in self.snapshots
         for emptied in (
             self.batches,

@@ -210,7 +210,7 @@ class Operator:
     # Disks and addresses
 
     def replace_disk(self, host: Host, down_ms: int) -> None:
-        """The machine comes back formatted anew, with another directory id: another replica.
+        """The machine comes back formatted again, with another directory id: another replica.
 
         Voters without directory ids cannot tell; they come back with the old one, and told of their loss.
         """

@@ -5,7 +5,7 @@ from random import Random
 
 from tests.simulation.options import Options
 
-LEADER = 0  # `who` of an action that strikes whoever leads at that moment
+LEADER = 0  # `who` of an action that strikes whichever node leads at that moment
 
 
 @dataclass(frozen=True, slots=True)

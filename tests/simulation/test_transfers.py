@@ -31,7 +31,7 @@ def test_a_world_that_found_a_fault_finds_it_again(mutant: str, seed: int) -> No
     assert transfers_of(seed)
 
 
-def test_the_command_shows_how_long_nobody_led(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_how_long_there_was_no_leader(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "3", "--runs", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line[:14].strip() for line in lines if line.startswith("idle")] == ["idle"]

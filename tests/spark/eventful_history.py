@@ -211,7 +211,7 @@ class EventfulCluster:
         self.asked(principal, ApiKey.DELETE_TOPICS, f"delete topic {topic}", record)
 
     def _left_by(self, broker: int) -> Iterator[MetadataRecord]:
-        """Others in sync lead; the last one in sync stays in the ISR, and nobody leads."""
+        """Others in sync lead; the last one in sync stays in the ISR, and there is no leader."""
         for each in self.partitions:
             if broker not in each.isr:
                 continue

@@ -69,7 +69,7 @@ class MemoryLog:
         self._flushed = min(self._flushed, len(keep))
 
     def truncate_fully_to(self, offset: int) -> None:
-        """Drop all, and begin anew where a snapshot ends."""
+        """Drop all, and start again where a snapshot ends."""
         self._check_snapshot_at(offset)
         self._batches, self._flushed, self._before = [], 0, self._said
         self._empty_at = self.log_start_offset = offset

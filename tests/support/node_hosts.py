@@ -80,7 +80,7 @@ class NodeHosts:
         return found
 
     def forget(self) -> None:
-        """Begin anew to note moments."""
+        """Begin again to note moments."""
         self._ask_all(FORGET)
 
     def log_text(self) -> str:

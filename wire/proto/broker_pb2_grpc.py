@@ -55,7 +55,7 @@ class BrokerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Heartbeat(self, request, context):
-        """Kafka's BrokerHeartbeat. FAILED_PRECONDITION (STALE_BROKER_EPOCH): registered anew by another process since.
+        """Kafka's BrokerHeartbeat. FAILED_PRECONDITION (STALE_BROKER_EPOCH): another process has registered since.
         NOT_FOUND (BROKER_ID_NOT_REGISTERED): register first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -2,7 +2,7 @@
 
 TARGET is the folder that stands for the root of the project (default: the project itself). The compiler stamps its own
 version into what it writes, and a refusal of older runtimes. Neither is kept: the modules use nothing that the oldest
-protobuf and grpcio named in pyproject.toml lack, and whoever generates anew with another compiler gets the same text.
+protobuf and grpcio named in pyproject.toml lack, and another compiler generates the same text.
 """
 
 import re

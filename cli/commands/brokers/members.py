@@ -65,7 +65,7 @@ async def _instead(
     bootstrap_controller: str | None,
     deadline: float,
 ) -> Members:
-    """Without gRPC. Where that fails too, both reasons are told."""
+    """Asks without gRPC. If that fails too, the error gives both reasons."""
     if refused.status is ExitStatus.FAILED:
         complain(f"asking as Kafka's clients do, for over gRPC {refused}", style="yellow", label="note")
     warm_up((ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_QUORUM))

@@ -36,7 +36,8 @@ class Members:
 
 
 def problems_of(rows: Iterable[BrokerRow], max_lag: int) -> Iterator[str]:
-    """What a script would want to hear of: who is fenced, lags, says that it is not well, or cannot be told of."""
+    """What a script wants to know: brokers that are fenced, lag, report that they are unhealthy, or whose state is
+    unknown."""
     for row in rows:
         if row.state != "active":
             yield f"broker {row.broker_id} is {row.state}"

@@ -97,7 +97,7 @@ def use_a_real_client(stage: Stage) -> None:
 
 def kill_the_leader(stage: Stage) -> None:
     with stage.step(4, "The leading controller is killed with SIGKILL while a client writes"):
-        before = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
+        before = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "a controller leads")
         leader = int(before["leader_id"])
         probe = WriteProbe(stage.broker_address(0), "probe")
         probe.start()
@@ -179,7 +179,7 @@ def _is_out(client: KafkaClient, broker_id: int) -> bool:
 
 def read_the_log(stage: Stage) -> None:
     with stage.step(6, "The metadata log that all this has written"):
-        status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
+        status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "a controller leads")
         folder = str(stage.log_folder(int(status["leader_id"])))
         stage.show_part("log", "dump", folder, "--topic", "orders", lines=12)
         lines = stage.show_part("log", "dump", folder, "--json", "--type", "LeaderChange", lines=3)
@@ -202,7 +202,7 @@ def starting_spark(real_logs: Path | None) -> Iterator[None]:
 
 def audit(stage: Stage, real_logs: Path | None) -> None:
     with stage.step(7, "PySpark replays the log into audit tables"):
-        status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
+        status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "a controller leads")
         folder = str(stage.log_folder(int(status["leader_id"])))
         tables = str(stage.out / "audit-of-this-run")
         stage.show_here("audit", "build", folder, "--out", tables, "--overwrite")

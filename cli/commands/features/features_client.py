@@ -35,7 +35,7 @@ class FeaturesView:
 
     @property
     def newest(self) -> NodeFeatures:
-        """Who knows of the latest change."""
+        """A node that has the latest change."""
         return max(self.nodes, key=lambda node: node.finalized_epoch)
 
     @property

@@ -39,8 +39,8 @@ _NAMED_MAX = 6
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogFiles:
-    """Segments and snapshots of one log, ascending. `folder` is None for a single file, of which nothing else is
-    looked at; `bootstrap` is the checkpoint that a new cluster starts from, `misplaced` are folders and the like with
+    """Segments and snapshots of one log, ascending. `folder` is None for a single file, whose neighbours are
+    not read; `bootstrap` is the checkpoint that a new cluster starts from, `misplaced` are folders and the like with
     the name of a segment or snapshot."""
 
     source: str

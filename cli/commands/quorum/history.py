@@ -153,7 +153,7 @@ async def fetch_elections(
 
 
 def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "Table":
-    """The title names who was asked: what the others noted is not in it."""
+    """The title names the nodes that were asked: what others noted is not in the table."""
     from kquorum.cli.output import make_table, utc_text
 
     rows: list[tuple[object, ...]] = [
@@ -162,7 +162,7 @@ def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "T
             utc_text(election.began_ms),
             election.cause.value,
             election.stood,
-            "nobody" if election.winner is None else str(election.winner),
+            "none" if election.winner is None else str(election.winner),
             None if election.leaderless_ms is None else f"{election.leaderless_ms:,} ms",
             "" if election.detail.lower() == election.cause.value else election.detail,
         )

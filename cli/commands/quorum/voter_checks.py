@@ -19,7 +19,7 @@ from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.wording import counted
 
 _CONTROLLERS = 2
-# How long one has to look on to see who is alive: a follower's Fetch waits at the leader for 0.5 s at most.
+# How long it takes to see which replicas are alive: a follower's Fetch waits at the leader for 0.5 s at most.
 LOOK_ON_S = 1.5
 ReplicaId = tuple[int, str | None]
 
@@ -136,8 +136,8 @@ class PreflightCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Who is to become a voter; `endpoint` is None where its listener is not known. `is_controller` is None where
-    neither config nor registration says."""
+    """The replica that is to become a voter; `endpoint` is None where its listener is not known. `is_controller` is
+    None where neither config nor registration says."""
 
     node_id: int
     directory_id: str | None
@@ -271,8 +271,8 @@ def resolve(
     configured: HostPort | None,
     is_configured_controller: bool | None,
 ) -> Candidate:
-    """Who is meant by an id: the directory id comes from its fetches, the endpoint from what was typed, the config, or
-    its own registration, in this order: the user need not type what the cluster knows."""
+    """The replica with this id: the directory id comes from its fetches, the endpoint from what was typed, the config,
+    or its own registration, in this order: the user need not type what the cluster knows."""
     observer = view.observer(node_id)
     known = view.registered.get(node_id)
     is_controller = is_configured_controller

@@ -141,8 +141,8 @@ class Outcome:
 async def preflight(
     client: ClusterClient, checks_of: Look, *, wait: bool, tell: Callable[[str], None]
 ) -> tuple[ObservedQuorum, list[PreflightCheck]]:
-    """The checks, once it could be seen who is alive; with `wait` they are made again, until the time is up, while
-    only waiting can help."""
+    """The checks, after the time that shows which replicas are alive. With `wait` they run again until the timeout,
+    while only waiting can help."""
     loop = asyncio.get_running_loop()
     first = await look(client)
     looked_on_at = loop.time() + LOOK_ON_S
@@ -514,7 +514,7 @@ def checks_table(command: str, checks: "Sequence[PreflightCheck]") -> "Table":
 
 
 def voters_table(before: QuorumStatus, after: QuorumStatus) -> "Table":
-    """Who voted before, who votes now."""
+    """The voters before the change and after it."""
     from kquorum.cli.output import make_table
 
     then = {voter.replica_id: voter for voter in before.voters}

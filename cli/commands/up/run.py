@@ -65,8 +65,8 @@ def stop_signals() -> Iterator[StopRequest]:
 def format_missing(cluster: ClusterConfig) -> tuple[FormattedFolder, ...]:
     """Format the folders that are not; the cluster id is the config's, or that of a folder which has one, or new.
 
-    A dynamic quorum of which no controller was formatted yet begins with all controllers of the config; one that has
-    begun gets new nodes without voters, to be added by `kquorum quorum add-voter` or by themselves.
+    A dynamic quorum without a formatted controller starts with all controllers of the config as voters. In a quorum
+    that has started, new controllers are no voters until `kquorum quorum add-voter` or auto-join adds them.
     """
     known_id = cluster.cluster_id or _cluster_id_on_disk(cluster)
     is_alone = cluster.path.suffix != ".properties" or len(cluster.nodes[0].controller_addresses) == 1

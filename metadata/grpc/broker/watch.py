@@ -42,7 +42,7 @@ def concerns_member(broker_id: int, *, all_topics: bool) -> Concerns:
 
 
 def state_messages(image: MetadataImage, concerns: Concerns) -> Iterator[pb.WatchResponse | None]:
-    """The image as a member sees it, in messages of a bounded size, of which the last is complete.
+    """The image as a member sees it, in messages of a bounded size; the last one is marked complete.
 
     None now and then, while much is looked through: others may have their turn.
     """
@@ -224,7 +224,7 @@ async def watch(
                     yield message
                 await asyncio.sleep(0)
         watcher = MemberWatcher(concerns, start, queue_changes)
-        # Closed before the feed is let go: one that nobody holds must have nobody to tell either.
+        # Closed before the feed is released: a feed without a holder must have no watcher left.
         async with contextlib.aclosing(_follow(log, feed, tracker, watcher, concerns)) as messages:
             async for message in messages:
                 yield message

@@ -1,7 +1,7 @@
 """ApiVersions (18) as the leader asks it of a node that is to become a voter: which kraft.version levels it knows.
 
-Only the asking side: a listener's server answers ApiVersions itself (`network.api_versions`). Features are told from
-version 3 on, and those that begin at level 0, as kraft.version does, only from version 4 on.
+Only the asking side: a listener's server answers ApiVersions itself (`network.api_versions`). The response has features
+from version 3 on, and those that begin at level 0, such as kraft.version, from version 4 on.
 """
 
 from typing import Any, NoReturn

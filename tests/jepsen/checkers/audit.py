@@ -41,7 +41,7 @@ class AuditAgrees:
     """The rules, for the best log of a controller that nothing is damaged in (see `_best`):
 
     - Each acknowledged change is in the tables: else it is **missing**. No change that failed is there (**failed, but
-      there**), nor one that nobody asked for (**unasked**). Those of a topic are in the order in which they were
+      there**), nor one that no client asked for (**unasked**). Those of a topic are in the order in which they were
       acknowledged: else they are **out of order**.
     - The records of an acknowledged change are covered by an audit note that names its API, principal and client id:
       else it is **without note**.

@@ -1,4 +1,4 @@
-"""A broker that registers anew gets an epoch above every epoch that was ever given.
+"""A broker that registers again gets an epoch above every epoch that was ever given.
 
 `rejoin` registers a broker with a new incarnation and ends with `{"broker", "epoch", "old_epoch_refused"}`; the last
 says whether a heartbeat with the epoch before was refused afterwards (None: there was none before). Epochs are what

@@ -57,7 +57,7 @@ class Images:
         }
 
     def _behind_the_log(self, history: History, pictures: Sequence[Operation]) -> Iterator[Results]:
-        """What was shown when all was healed; before that a node may have been started anew."""
+        """What was shown when all was healed; before that a node may have been started again."""
         looks = [
             each for each in history.operations() if each.invoke.f == self._observe and each.invoke.final
         ]

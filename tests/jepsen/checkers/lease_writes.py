@@ -1,4 +1,4 @@
-"""Writes at controllers are topics, and what was acknowledged is there in the end, whoever leads by then.
+"""Writes at controllers are topics, and what was acknowledged is there in the end, whichever node leads by then.
 
 `write-at` ends as `info` also when a controller acknowledged it and did not show its place in the log in time. That is
 an acknowledgement all the same: a controller that answers before a majority has the record, and then loses it, never
@@ -19,8 +19,8 @@ _SHOWN_MAX = 50
 
 
 class LeaseWrites:
-    """An acknowledged write that a final list lacks is **lost**; one that surely failed, or that nobody asked for, and
-    is in one, is a **phantom**, as is one that stands in it twice.
+    """An acknowledged write that a final list lacks is **lost**; one that surely failed, or that no client asked for,
+    and is in one, is a **phantom**, as is one that stands in it twice.
 
     In doubt when one of the brokers gave no list.
     """

@@ -2,7 +2,7 @@
 
 `observe` ends with what one observer was delivered since its last one, in order: `{"observer": id, "records":
 [[offset, epoch, hash, marker or null], ...]}`, with `"snapshot": [offset, epoch]` first when it loaded a snapshot of
-all before that offset, `"reset": true` when it began anew, `"epoch_end"`, the epoch in which it then was, and
+all before that offset, `"reset": true` when it began again, `"epoch_end"`, the epoch in which it then was, and
 `"broken"`, what was wrong with the high watermark that came with the records.
 `commit` writes a record with `{"marker": m}`; its reply may add the record's own `offset`.
 

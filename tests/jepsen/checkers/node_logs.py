@@ -29,7 +29,7 @@ _SHOWN_MAX = 20
 class NodeLogs:
     """A node that ended by itself, or logged an error of ours, or said that its state is not what the log leads to,
     makes the run invalid, whatever clients saw; and so do two nodes that say of one epoch that they lead it, or one
-    that says so twice: whoever led and was started anew has to win another epoch. In doubt when nobody ever said that
+    that says so twice: whoever led and was started again has to win another epoch. In doubt when nobody ever said that
     it leads, for then their words have changed."""
 
     name = "nodes"

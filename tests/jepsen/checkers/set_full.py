@@ -13,7 +13,7 @@ rules:
   was deleted with an acknowledgement is in none: else it has **reappeared**.
 - What a broker showed, and then did not, before the barrier was created, is in none of the final reads either, whoever
   asked to delete it and however that ended: else it has **reappeared**.
-- A broker goes forward only: what it showed and shows no more, though nobody asked for a delete, has
+- A broker goes forward only: what it showed and shows no more, though no client asked for a delete, has
   **vanished**; what it showed, did not show, and shows again has **reappeared**. One read is after another when
   it was invoked after the other had ended.
 - A read shows only what somebody began to create, and not what surely failed: else it is **unexpected**. Nothing

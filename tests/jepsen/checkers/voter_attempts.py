@@ -13,7 +13,7 @@ _TOLD, _STARTED = "told", "started"
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """It was not refused, and took hold between two lines of the history, or is in doubt (`ended` is None). `directory`
-    is None where nobody wrote down which one it was."""
+    is None where no client wrote down which one it was."""
 
     f: str
     voter: int

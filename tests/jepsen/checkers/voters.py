@@ -258,7 +258,7 @@ def _told(f: str, voter: int, view: View, why: str) -> Results:
 
 
 def _changes(voter: int, attempts: list[Attempt], views: list[View]) -> list[Change]:
-    """Of an attempt whose directory nobody wrote down, one for each that is known of this voter."""
+    """Of an attempt whose directory no client wrote down, one for each that is known of this voter."""
     ours = [each for each in attempts if each.voter == voter]
     known = {each.directory for each in ours if each.directory is not None}
     known |= {directory for view in views if (directory := _state_in(view, voter)) is not None}

@@ -23,7 +23,7 @@ CLIENT_ID = "jepsen"
 class RawClient:
     """Speaks the Kafka protocol over one blocking socket; every call ends within `timeout_s`.
 
-    After an error that left a request unanswered the connection is closed, and opened anew by the next call.
+    After an error that left a request unanswered the connection is closed, and opened again by the next call.
     """
 
     def __init__(self, host: str, port: int, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The cluster under test: real processes, started, killed, paused and configured anew."""
+"""The cluster under test: real processes, started, killed, paused and configured again."""
 
 import json
 import os

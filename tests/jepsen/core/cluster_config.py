@@ -26,7 +26,7 @@ DEFAULTS: dict[str, object] = {
     "metadata.log.segment.bytes": 65_536,
     "metadata.log.max.record.bytes.between.snapshots": 131_072,
     # A broker that cannot register while faults last tries on until they heal: each new leader gives the session of its
-    # former process anew, and in a run of many faults the next leader may come before that is over, for minutes.
+    # former process again, and in a run of many faults the next leader may come before that is over, for minutes.
     "initial.broker.registration.timeout.ms": 3_600_000,
     # The addresses are those of network namespaces, or loopback: nobody else reaches them.
     "kquorum.allow.unsecured.listeners": True,
@@ -49,7 +49,7 @@ class ConfigWriter:
         return self._folder / str(node_id) / "quorum.toml"
 
     def write(self, node_id: int, overrides: Overrides | None = None) -> None:
-        """Write the node's file, anew if need be; `overrides` are this node's, and outdo all others."""
+        """Write the node's file, again if need be; `overrides` are this node's, and outdo all others."""
         path = self.path(node_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self._text(overrides or {}))

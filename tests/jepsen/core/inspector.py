@@ -38,7 +38,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What came since the last look. `is_reset`: the stream began anew, at whatever offset the first record has;
+    """What came since the last look. `is_reset`: the stream began again, at whatever offset the first record has;
     `image`: offset and epoch of the image from which it goes on, when the log before was gone. `broken` says what was
     wrong with the node's high watermark."""
 
@@ -108,7 +108,7 @@ class _Mail:
 
 
 class LogFollower:
-    """Follows one node's committed log in a thread; whatever ends the stream, it begins anew a little before its end,
+    """Follows one node's committed log in a thread; whatever ends the stream, it starts again a little before its end,
     so that what was shown once is shown again and can be compared."""
 
     OVERLAP = 32
@@ -130,9 +130,9 @@ class LogFollower:
         with self._arrived:
             self._arrived.wait_for(lambda: bool(self._mail.records), wait_s)
             mail, self._mail = self._mail, _Mail(is_reset=False)
-            self._arrived.notify_all()  # a stream that begins anew waits until all before it is taken
+            self._arrived.notify_all()  # a stream that starts again waits until all before it is taken
             if not mail.records:
-                # Nothing came after the reset yet: the next delivery is the one that begins anew.
+                # Nothing came after the reset yet: the next delivery is the one that starts again.
                 self._mail.is_reset, self._mail.image = mail.is_reset, mail.image
                 return Delivered((), is_reset=False, image=None)
         return Delivered(tuple(mail.records), mail.is_reset, mail.image, tuple(mail.broken))
@@ -165,7 +165,7 @@ class LogFollower:
                 if is_first and not self._mail.records:
                     self._mail.is_reset = True
                 elif is_first:
-                    # Records of the stream before wait still; they are told apart by a delivery of their own.
+                    # Records of the stream before wait still; they are distinguished by a delivery of their own.
                     self._arrived.wait_for(lambda: not self._mail.records or self._over.is_set())
                     self._mail.is_reset = True
                 is_first = False

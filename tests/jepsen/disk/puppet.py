@@ -100,7 +100,7 @@ class Puppet:
         return result, number
 
     def put(self, name: str, text: str, *, flush: bool = False) -> None:
-        """Write a file anew."""
+        """Write a file again."""
         descriptor = self.call("open", name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self.call("write", descriptor, text)
         if flush:

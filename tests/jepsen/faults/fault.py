@@ -1,9 +1,9 @@
 """What a fault is: a beginning, a heal, and what was really done, for the history.
 
 Faults overlap in a run of all of them, so each says what it needs for itself: nodes whose process it kills, pauses or
-starts anew are *claimed* until its heal, and a fault that needs a claimed one says NotNow. One kind of harm is rationed
-besides: what takes durable records from a voter (a wiped disk, a flipped bit) may lie on one node at a time, until it
-has all records back, for a majority that lost them has lawfully lost them.
+starts again are *claimed* until its heal, and a fault that needs a claimed one says NotNow. One kind of harm is
+rationed besides: what takes durable records from a voter (a wiped disk, a flipped bit) may lie on one node at a time,
+until it has all records back, for a majority that lost them has lawfully lost them.
 """
 
 import threading

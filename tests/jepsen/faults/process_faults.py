@@ -1,4 +1,4 @@
-"""Faults of the nodes' processes: killed, paused, stopped, started anew."""
+"""Faults of the nodes' processes: killed, paused, stopped, started again."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ class Pause:
 
 
 class Rolling:
-    """All nodes are started anew, one after the other, each when the one before is ready; as an upgrade does it."""
+    """All nodes are started again, one after the other, each when the one before is ready; as an upgrade does it."""
 
     def __init__(self, name: str, prepare: Callable[[Scene, int], None] = lambda _, __: None) -> None:
         self.name = name

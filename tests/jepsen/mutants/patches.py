@@ -43,7 +43,7 @@ def votes_not_flushed() -> Patch:
 
 
 def broker_epoch_reused() -> Patch:
-    """A broker that registers anew gets an epoch that was never anybody's."""
+    """A broker that registers again gets an epoch that no broker ever had."""
     original: Any = registration._registered
 
     def registered(context: DecisionContext, new: Any, **rest: Any) -> ControllerResult:

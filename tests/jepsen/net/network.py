@@ -44,7 +44,7 @@ class Network(Protocol):
         ...
 
     def advertised(self, node_id: int) -> HostPort:
-        """Where other nodes are told that it listens: one address for all, and all who say their name are on a link."""
+        """Where other nodes learn that it listens: one address for all, and all who say their name are on a link."""
         ...
 
     def route(self, source: int, target: int) -> HostPort:

@@ -147,7 +147,7 @@ def test_a_failed_change_in_the_tables_is_found(created: Story) -> None:
     assert only("failed_but_there", story.saw({TOPIC: 2, OTHER: 1}).judged()) == [(CREATE, OTHER, "1")]
 
 
-def test_a_change_that_nobody_asked_for_is_found(created: Story) -> None:
+def test_a_change_that_was_not_requested_is_found(created: Story) -> None:
     assert only("unasked", created.topic(20, name=OTHER).saw({TOPIC: 2, OTHER: 1}).judged()) == [
         (CREATE, OTHER, "1")
     ]

@@ -97,7 +97,7 @@ def test_an_acknowledged_create_that_one_broker_never_shows_is_lost() -> None:
     assert results["lost"][0]["missing_on"] == [B]
 
 
-def test_a_create_that_nobody_acknowledged_but_a_read_showed_is_lost_too() -> None:
+def test_a_create_that_was_not_acknowledged_but_a_read_showed_is_lost_too() -> None:
     """Clients acted upon it: what a broker showed was committed, or should not have been shown."""
     results = Story().create(1, OpType.INFO).read(A, 1).create(2).final(2).judged()
     assert results[VALID_KEY] is Verdict.INVALID

@@ -1,4 +1,4 @@
-"""Every error is told apart: what surely had no effect, and what may have had."""
+"""Every error is distinguished: what surely had no effect, and what may have had."""
 
 import socket
 import struct

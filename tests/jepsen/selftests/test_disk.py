@@ -115,7 +115,7 @@ def test_whatever_call_made_the_change(rig: Rig, change: str) -> None:
     assert rig.read("old") == OLD
 
 
-def test_a_descriptor_that_was_another_file_before_is_known_anew(rig: Rig, tmp_path: Path) -> None:
+def test_a_descriptor_that_was_another_file_before_is_known_again(rig: Rig, tmp_path: Path) -> None:
     elsewhere = rig.call("open", str(tmp_path / "elsewhere"), APPEND)
     rig.call("write", elsewhere, "known")
     rig.call("dup2", rig.call("open", "old", APPEND), elsewhere)

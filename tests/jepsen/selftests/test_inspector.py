@@ -70,7 +70,7 @@ def test_a_follower_begins_a_little_before_its_place_or_with_an_image_where_that
     assert delivered.image == image
 
 
-def test_a_stream_that_begins_anew_goes_on_once_what_came_before_it_is_taken() -> None:
+def test_a_stream_that_starts_again_goes_on_once_what_came_before_it_is_taken() -> None:
     """The node's streams end at once, so that the next one begins while the records of the first wait."""
     node: Any = Node(log_start=0)
     follower = LogFollower(node)

@@ -42,7 +42,7 @@ class Log:
         return self.end(process, {"observer": observer, "records": list(records), **more}, kind)
 
     def final(self, *records: Record) -> "Log":
-        """Both are shown all of it, from the first record on, for they have begun anew."""
+        """Both are shown all of it, from the first record on, for they have started again."""
         for observer in ("A", "B"):
             self.observe(observer, *records, final=True, reset=True)
         return self
@@ -278,7 +278,7 @@ def test_a_failed_marker_in_the_log_is_a_phantom() -> None:
     assert story.final(FIRST, record(1, "y"), record(2, "x")).anomalies() == {"phantom"}
 
 
-def test_a_marker_that_nobody_committed_or_not_yet_is_a_phantom() -> None:
+def test_a_marker_that_was_not_committed_or_not_yet_is_a_phantom() -> None:
     assert good().observe("A", record(3, "z"), final=True).anomalies() == {"phantom"}
     early = good().observe("A", record(3, "z"), final=True).commit("z", offset=3)
     assert early.observe("B", record(3, "z"), final=True).observe("A", final=True).anomalies() == {"phantom"}

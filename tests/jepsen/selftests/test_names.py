@@ -267,7 +267,7 @@ def test_a_rebirth_ends_with_what_the_broker_shows_of_the_second_life(lag: int) 
     assert op.value == {**GOOD, "retention_ms": 3_600_007}
 
 
-def test_a_rebirth_tells_of_what_is_left_over_and_of_an_id_that_nobody_made() -> None:
+def test_a_rebirth_tells_of_what_is_left_over_and_of_an_id_that_was_not_made() -> None:
     assert ended(Cluster(left="3600007")).value["configs"] == {"retention.ms": "3600007"}
     assert ended(Cluster(shown_id=uuid.UUID(int=3))).value["shown_id"] == THIRD
 

@@ -235,7 +235,7 @@ def test_a_fault_of_the_disk_needs_the_shim(stage: Stage) -> None:
     assert stage.is_sound
 
 
-def test_a_heal_that_fails_is_told_and_the_others_are_healed(
+def test_a_heal_that_fails_is_reported_and_the_others_are_healed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.does("kill-one")

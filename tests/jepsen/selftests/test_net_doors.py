@@ -81,7 +81,7 @@ def test_who_is_no_other_node_is_a_client_and_on_no_link(client_id: str) -> None
         assert is_heard(visit.far(), request_of(client_id), PATIENCE_S)
 
 
-def test_who_leaves_before_it_says_who_it_is_troubles_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_who_leaves_before_it_says_who_it_is_disturbs_no_other(caplog: pytest.LogCaptureFixture) -> None:
     with ProxyNetwork((A, B), (A, B)) as network, ExitStack() as stack:
         visit = Visit(stack, network, A, B)
         visit.near.sendall(b"?")

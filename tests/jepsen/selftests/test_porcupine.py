@@ -110,7 +110,7 @@ def test_names_and_the_first_state_are_given(program: Path) -> None:
     assert said(story.op("register-read", {"key": "k"}, shown(6, "x")), program, spec) is Verdict.INVALID
 
 
-def test_both_verdicts_are_told_when_they_agree(program: Path) -> None:
+def test_both_verdicts_are_reported_when_they_agree(program: Path) -> None:
     history = Told().cas(0, "a").read(1, "a").history
     history.append(Op(type=INFO, f="kill", value=None, process=NEMESIS))
     results = compared(history, program)

@@ -69,7 +69,7 @@ def test_a_fence_counts_only_after_a_silence_that_allows_it() -> None:
     assert brokers.fencings == 1
 
 
-def test_a_broker_whose_epoch_is_stale_registers_anew() -> None:
+def test_a_broker_whose_epoch_is_stale_registers_again() -> None:
     brokers, first = pretend_brokers()
     brokers.hear(first, ErrorCode.stale_broker_epoch, is_fenced=False)
     assert first.epoch is None

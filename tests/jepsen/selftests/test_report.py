@@ -222,7 +222,7 @@ def test_an_empty_history_is_shown_too(tmp_path: Path) -> None:
     assert "Nothing was judged" in (tmp_path / "index.html").read_text()
 
 
-def test_what_cannot_be_written_is_told_and_the_rest_is_there(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_reported_and_the_rest_is_there(tmp_path: Path) -> None:
     (tmp_path / "rate.png").mkdir()
     (tmp_path / "timeline.html").mkdir()
     problems = write_report(tmp_path, small_history(), None, TEST)

@@ -68,7 +68,7 @@ def test_the_leader_was_isolated_and_another_took_over(outcome: Stored) -> None:
     assert fault["f"] == ISOLATE_LEADER
     before, after = fault["value"], outcome.history.operations(client=False)[-1].value
     assert after["epoch"] > before["epoch"]
-    # While nobody led, brokers went on to answer reads.
+    # While there was no leader, brokers went on to answer reads.
     assert fault["longest_without_write_ms"] > outcome.results["availability"]["longest_without_read_ms"]
 
 
@@ -109,7 +109,7 @@ def test_a_history_that_lost_an_acknowledged_create_is_invalid(outcome: Stored, 
     assert judged_by_command(copy) == EXIT_STATUS[Verdict.INVALID]
 
 
-def test_a_topic_that_nobody_asked_for_is_invalid(outcome: Stored, copy: Path) -> None:
+def test_a_topic_that_was_not_requested_is_invalid(outcome: Stored, copy: Path) -> None:
     element = an_acknowledged_create(outcome.history)
     rest = [op for op in outcome.history if not (op.f == CREATE and op.value == element)]
     write_history(History(rest), copy / HISTORY_FILE)

@@ -71,12 +71,12 @@ def test_a_cas_acknowledged_with_the_first_version_is_a_version_reused() -> None
     assert "version-reused" in anomalies(Told().cas(-1, "a"))
 
 
-def test_a_value_that_nobody_wrote_is_a_phantom() -> None:
+def test_a_value_that_was_not_written_is_a_phantom() -> None:
     assert anomalies(Told().cas(0, "a", kind=INFO).read(1, "z")) == {"phantom"}
     assert anomalies(Told().read(0, "z")) == {"phantom"}
 
 
-def test_a_version_that_nobody_wrote_is_a_phantom() -> None:
+def test_a_version_that_was_not_written_is_a_phantom() -> None:
     assert anomalies(Told().read(0).cas(3, "a")) == {"phantom"}
     assert anomalies(Told().cas(0, "a", kind=FAIL).read(1, "a")) == {"phantom"}
     assert anomalies(Told().cas(0, "a", kind=INFO).cas(2, "c", kind=INFO).read(3, "c")) == {"phantom"}

@@ -1,4 +1,4 @@
-"""What the workers have in common who speak to one node through a client that is made anew with every process."""
+"""What the workers have in common who speak to one node through a client that is made again with every process."""
 
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar

@@ -82,7 +82,7 @@ class LeaderLeaseWorkload:
         return TimeLimit(time_ns, Phases(self._made(), going_on))
 
     def final(self) -> Generator:
-        """A write at whoever leads; then every broker is read until it shows that one, and all that was before.
+        """A write at whichever node leads; then every broker is read until it shows that one, and all that was before.
 
         Meanwhile the broker that rejoins does so twice: in a run with few moments of peace it may not have yet.
         """

@@ -1,4 +1,4 @@
-"""The clients of the workload leader-lease who ask who leads, hand leadership over, and register a broker anew."""
+"""The clients of the workload leader-lease who ask who leads, hand leadership over, and register a broker again."""
 
 import uuid
 from contextlib import suppress

@@ -28,7 +28,7 @@ def _answers_before_commit() -> Any:
 
 
 def _answers_done_when_deposed() -> Any:
-    """Whoever waits when leadership is lost is told what it would have been told."""
+    """A request that waits when leadership is lost gets the answer that it would have got."""
 
     def fail(self: Any, _error: object) -> None:
         waiting, self._waiting = self._waiting, type(self._waiting)()

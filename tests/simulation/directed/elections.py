@@ -108,7 +108,7 @@ def two_halves(stage: Stage) -> None:
 
 @schedule(three)
 def back_after_a_minute(stage: Stage) -> None:
-    """A follower that was cut off for a minute disturbs nobody when it is back (KIP-996)."""
+    """A follower that was cut off for a minute does not disturb the quorum when it is back (KIP-996)."""
     stage.elect(1)
     stage.settle()
     epoch = stage.node(1).leader_epoch

@@ -73,7 +73,7 @@ def _damage(stage: Stage, node_id: int, batches: int) -> None:
 
 @schedule(Stage)
 def damaged_voter_helps_nobody(stage: Stage) -> None:
-    """A voter that lost part of its log votes for nobody who may lack what it had acknowledged."""
+    """A voter that lost part of its log votes for no candidate that may lack what it had acknowledged."""
     _commit_without_node_3(stage)
     _damage(stage, 2, 3)
     stage.power_off(1)

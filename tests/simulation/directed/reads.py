@@ -91,7 +91,7 @@ def _says_more_than(message: Message, high_watermark: int) -> bool:
 
 @schedule(Stage)
 def read_in_an_idle_quorum(stage: Stage) -> None:
-    """A read waits for nobody's records: the leader asks, and is answered within two messages."""
+    """A read does not wait for new records: the leader asks, and is answered within two messages."""
     stage.elect(1)
     stage.settle()
     stage.run(1000)

@@ -232,7 +232,7 @@ def _tell_of_divergence_at_zero(response: Response) -> Response:
 
 @schedule(Stage)
 def reply_that_repeats_itself(stage: Stage) -> None:
-    """Batches that do not continue the log are not appended, whoever sends them."""
+    """Batches that do not continue the log are not appended, whichever node sends them."""
     stage.elect(1)
     stage.settle()
     stage.tamper(_goes_to_node_2, _say_it_twice)
@@ -248,7 +248,7 @@ def _say_it_twice(response: Response) -> Response:
 
 @schedule(Stage)
 def parked_at_a_leader_that_resigns(stage: Stage) -> None:
-    """Whoever waits at a leader hears at once that it leads no longer (KAFKA-15100)."""
+    """A Fetch that waits at a leader is answered at once when the leader resigns (KAFKA-15100)."""
     stage.elect(1)
     stage.settle()
     stage.run(10)

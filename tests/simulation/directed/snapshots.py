@@ -58,7 +58,8 @@ def snapshot_in_pieces(stage: Stage) -> None:
 
 @schedule(IN_PIECES)
 def snapshot_and_a_new_leader(stage: Stage) -> None:
-    """A snapshot that is half received when its leader goes is begun anew at the next one, whose file is another."""
+    """A snapshot that is half received when its leader goes is fetched from the start at the next leader, whose file
+    differs."""
     alone = _leave_behind(stage)
     stage.end(alone)
     stage.until(lambda: stage.tally["pieces of snapshots"] >= 3, 1000, "some pieces are there")
@@ -133,7 +134,7 @@ def snapshot_of_what_is_committed(stage: Stage) -> None:
 
 @schedule(Stage)
 def log_is_forgotten_below_a_snapshot(stage: Stage) -> None:
-    """The log begins where a snapshot ends, or else nobody could be told what was before."""
+    """The log begins where a snapshot ends; otherwise no replica could learn what was before."""
     stage.elect(1)
     stage.append(1, 2)
     stage.settle()
@@ -148,7 +149,8 @@ def log_is_forgotten_below_a_snapshot(stage: Stage) -> None:
 
 @schedule(Stage)
 def fetch_from_what_was_forgotten(stage: Stage) -> None:
-    """A Fetch that was valid when it came, and whose records are gone when it is answered, is told of the snapshot."""
+    """A Fetch that was valid when it came, and whose records are gone when it is answered, gets the id of the
+    snapshot."""
     stage.elect(1)
     stage.settle()
     late = stage.drop(lambda message: message.target == 3 and isinstance(message.body, FetchResponse))

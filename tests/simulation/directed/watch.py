@@ -70,7 +70,7 @@ class Watch:
     # Changes of the voters
 
     def answered(self, host: Host, response: Response) -> None:
-        """A client that is told that a change was made can rely on it."""
+        """A client that learns that a change was made can rely on it."""
         if not isinstance(response, ChangeVotersResponse) or response.error is not ErrorCode.none:
             return
         node = host.node

@@ -55,7 +55,7 @@ def vote_twice() -> Patch:
 
 @mutant(schedule="second_candidate_of_an_epoch")
 def vote_beside_a_leader() -> Patch:
-    """A voter that follows the leader of the epoch votes for nobody else in it."""
+    """A voter that follows the leader of the epoch votes for no other candidate in it."""
     may_grant = elections.may_grant_vote
 
     def disloyal(replica: Replica, request: VoteRequest) -> bool:

@@ -27,7 +27,7 @@ def check_quorum_never_resigns() -> Patch:
 
 @mutant(schedule="nothing_of_the_epoch_is_committed")
 def leadership_told_too_early() -> Patch:
-    """A state machine is told that it leads once a record of the epoch is committed (KAFKA-15345)."""
+    """A state machine learns that it leads once a record of the epoch is committed (KAFKA-15345)."""
 
     def eager(self: RaftNode) -> LeaderAndEpoch | None:
         replica = self.replica

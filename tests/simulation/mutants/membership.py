@@ -106,7 +106,7 @@ def removed_leader_goes_on() -> Patch:
 
 @mutant(schedule="grow_and_shrink", worlds=with_changes)
 def change_reported_before_its_commit() -> Patch:
-    """An operator is told that a change was made once it is committed."""
+    """An operator learns that a change was made once it is committed."""
     poll_change = membership.poll_change
 
     def hasty(replica: Replica, leader: Leader, now_ms: int) -> bool:

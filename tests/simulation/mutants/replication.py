@@ -100,7 +100,7 @@ def divergence_by_offset_alone() -> Patch:
 
 @mutant(schedule="tail_of_an_unknown_epoch")
 def cut_no_further_than_told() -> Patch:
-    """A follower that has not the epoch it is told of cuts all that came after the one before."""
+    """A follower that lacks the epoch named in the answer cuts everything after the epoch before it."""
 
     def literal(log: LogIndex, diverging: OffsetAndEpoch) -> int:
         return min(diverging.offset, log.log_end_offset)
@@ -147,7 +147,7 @@ def high_watermark_before_the_cut() -> Patch:
 
 @mutant(schedule="divergent_tail")
 def skip_truncation() -> Patch:
-    """A follower that is told that it diverged cuts its log."""
+    """A follower that learns that it diverged cuts its log."""
 
     def keep(replica: Replica, diverging: OffsetAndEpoch) -> None:
         return None

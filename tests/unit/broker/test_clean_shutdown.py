@@ -57,7 +57,9 @@ def test_kafkas_file_is_read(tmp_path: Path) -> None:
     assert previous_broker_epoch([folder]) == 12
 
 
-def test_what_cannot_be_written_is_told_and_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_written_is_reported_and_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         mark_clean_shutdown([tmp_path / "gone"], 1)
     assert "counts as one after a crash" in caplog.text

@@ -279,7 +279,7 @@ class TestANewController:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered])
-def test_a_broker_whose_registration_is_lost_registers_anew_and_goes_on_running(error: ErrorCode) -> None:
+def test_a_broker_whose_registration_is_lost_registers_again_and_goes_on_running(error: ErrorCode) -> None:
     lifecycle = running()
     heartbeat(lifecycle, 2010, error=error)
     assert (lifecycle.broker_epoch, lifecycle.is_fenced) == (-1, True)

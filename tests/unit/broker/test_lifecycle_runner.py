@@ -137,7 +137,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_anew_when_it_is_forgotten(
+def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_again_when_it_is_forgotten(
     heard_lines: pytest.LogCaptureFixture,
 ) -> None:
     async def work() -> None:
@@ -161,7 +161,7 @@ def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_anew_when_it_is
     run(work())
     told = warnings(heard_lines)
     assert told[0].startswith("this broker is fenced: clients are sent elsewhere")
-    assert "Registering anew" in told[1]
+    assert "Registering again" in told[1]
 
 
 class TestRefusals:
@@ -230,7 +230,7 @@ class TestRefusals:
         assert waits.startswith("waiting until")
         assert "another process with this node id" in accuses
 
-    def test_another_refusal_is_told_at_once_and_each_in_its_own_words(
+    def test_another_refusal_is_reported_at_once_and_each_in_its_own_words(
         self, heard_lines: pytest.LogCaptureFixture
     ) -> None:
         refusals = Refusals(lambda: 0, session_timeout_ms=9_000)
@@ -243,5 +243,5 @@ class TestRefusals:
             refusals.note(ApiKey.BROKER_HEARTBEAT, error)
         other, lost, foreign = warnings(heard_lines)
         assert other == "the controller refused BROKER_HEARTBEAT: unsupported_version"
-        assert lost.endswith("it was unregistered, or another process has its node id. Registering anew")
+        assert lost.endswith("it was unregistered, or another process has its node id. Registering again")
         assert foreign.startswith("the controllers belong to another cluster than this broker's folders")

@@ -1,4 +1,4 @@
-"""The node's budget of memory: who goes on without room, who waits, and that nobody waits for good."""
+"""The node's budget of memory: who goes on without room, who waits, and that no caller waits for good."""
 
 from collections.abc import Callable
 

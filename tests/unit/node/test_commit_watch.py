@@ -55,7 +55,7 @@ def test_ready_is_who_saw_a_commit_within_the_bound(since_ms: int, is_ready: boo
     assert (now.offset, now.leader_epoch, now.ms_since_commit) == (77, 4, since_ms)
 
 
-def test_the_bound_grows_with_the_pause_between_commits_that_nobody_asked_for() -> None:
+def test_the_bound_grows_with_the_pause_between_commits_that_no_client_requested() -> None:
     assert watch(Member(idle_interval_ms=2_000)).bound_ms == 20_000
 
 

@@ -1,4 +1,4 @@
-"""How a broker that is told to stop leaves the cluster."""
+"""How a broker that gets a stop signal leaves the cluster."""
 
 import asyncio
 from types import SimpleNamespace

@@ -179,7 +179,7 @@ def test_a_sole_voter_dies_between_its_log_and_its_election_state(tmp_path: Path
     log.close()
 
 
-def test_trust_in_the_votes_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_trust_in_the_votes_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config, folder = node(tmp_path)
     repair, log = repair_of(config, folder, is_lost=True)
     with caplog.at_level("INFO"):

@@ -32,7 +32,9 @@ def times() -> Times:
     return Times()
 
 
-def test_own_work_is_told_from_a_busy_machine(times: Times, caplog: pytest.LogCaptureFixture) -> None:
+def test_own_work_is_distinguished_from_a_busy_machine(
+    times: Times, caplog: pytest.LogCaptureFixture
+) -> None:
     times.go_on(late_s=2.5, worked_s=2.6)
     assert "held up for 2.5 s" in caplog.text
     assert "its own work took 2.6 s" in caplog.text

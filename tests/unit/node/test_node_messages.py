@@ -57,7 +57,7 @@ class TestWhoIsMissing:
             "2 of 3 voters are needed"
         )
 
-    def test_who_is_silent_comes_first_and_the_others_are_told_apart(self) -> None:
+    def test_who_is_silent_comes_first_and_the_others_are_distinguished(self) -> None:
         heard = {2: Heard(Answer.USEFUL), 3: Heard(Answer.NONE, "timed out")}
         assert self.told(heard).startswith("no answer from 3 (127.0.0.1:21303: timed out); answering: 2 (")
         assert self.told({2: Heard(Answer.FOREIGN)}).startswith(
@@ -127,7 +127,7 @@ def test_going_back_to_a_leader_that_was_given_up_is_no_leader(heard_lines: pyte
     run(work())
 
 
-def test_a_node_that_leaves_misses_nobody(heard_lines: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_leaves_misses_no_peer(heard_lines: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         leaders = Leaders()
         leaders.watch.close()

@@ -40,7 +40,7 @@ def damaged_log(tmp_path: Path, *, at: tuple[int, ...] = (5, 15)) -> tuple[Path,
     return folder, Config(tmp_path)
 
 
-def test_the_log_begins_anew_at_the_snapshot_and_stays_damaged_until_it_is_fetched(tmp_path: Path) -> None:
+def test_the_log_starts_again_at_the_snapshot_and_stays_damaged_until_it_is_fetched(tmp_path: Path) -> None:
     folder, config = damaged_log(tmp_path)
     for _ in range(2):
         log = FileLog(folder, on_damage="report")

@@ -58,7 +58,7 @@ def test_a_vote_once_given_is_not_given_to_another() -> None:
     assert not context.ask_for_vote(2, 9, last_offset_epoch=EPOCH + 1, last_offset=50).vote_granted
 
 
-def test_it_does_not_stand_however_long_it_hears_of_nobody() -> None:
+def test_it_does_not_stand_however_long_it_hears_of_no_leader() -> None:
     context = damaged()
     for _ in range(20):
         context.advance(1_000)

@@ -134,7 +134,7 @@ def test_a_fetch_that_will_not_wait_is_answered_at_once() -> None:
     assert (response.error, response.records) == (ErrorCode.none, b"")
 
 
-def test_a_replica_that_fetches_anew_gives_its_earlier_fetch_up() -> None:
+def test_a_replica_that_fetches_again_gives_its_earlier_fetch_up() -> None:
     context, epoch = leading()
     end_offset = context.node.log_end_offset
     request = context.fetch(2, offset=end_offset, last_epoch=epoch, known_high_watermark=end_offset)

@@ -232,7 +232,7 @@ def test_it_does_not_stand_before_there_is_space() -> None:
     assert context.node.role == "prospective"
 
 
-def test_one_that_waited_for_a_leader_waits_on_and_begins_anew() -> None:
+def test_one_that_waited_for_a_leader_waits_on_and_starts_again() -> None:
     context = RaftContext()
     context.feed(FULL)
     context.advance(10 * context.config.election_timeout_ms)

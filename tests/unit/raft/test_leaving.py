@@ -143,7 +143,7 @@ def test_an_observers_fetch_does_not_keep_the_leader() -> None:
     assert context.node.role == "resigned"
 
 
-def test_a_sole_voter_needs_nobody() -> None:
+def test_a_sole_voter_needs_no_peer() -> None:
     context = RaftContext(voters=(1,))
     context.advance(100_000)
     assert context.node.role == "leader"

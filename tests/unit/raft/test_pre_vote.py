@@ -1,4 +1,4 @@
-"""Who is told that it might win: pre-votes asked of every role (KIP-996)."""
+"""Who learns that it might win: pre-votes asked of every role (KIP-996)."""
 
 from typing import Any
 from uuid import UUID

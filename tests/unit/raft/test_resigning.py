@@ -153,7 +153,7 @@ def test_a_follower_that_is_first_in_line_stands_at_once() -> None:
     assert context.standing == ("candidate", 3, -1)
 
 
-def test_where_a_restarted_leader_names_nobody_its_followers_stand_at_once() -> None:
+def test_where_a_restarted_leader_names_no_successor_its_followers_stand_at_once() -> None:
     """Kafka's rule: the place in an empty list is the first. After a power cut all wait for this election."""
     context = RaftContext(voters=(1, 2, 3), state=QuorumState(leader_epoch=2, leader_id=2))
     assert context.end(2, 2).error is ErrorCode.none
@@ -227,7 +227,7 @@ def test_an_observer_leaves_at_once_even_without_a_leader() -> None:
     assert context.feed(ShutdownRequested()).is_shut_down
 
 
-def test_a_sole_voter_leaves_at_once_and_tells_nobody() -> None:
+def test_a_sole_voter_leaves_at_once_and_tells_no_peer() -> None:
     context = RaftContext(voters=(1,))
     assert context.feed(ShutdownRequested()).is_shut_down
     assert context.requests == []
@@ -264,7 +264,7 @@ def test_a_transfer_after_which_another_voter_leads_names_it() -> None:
     assert answer.message == "node 3 was elected in place of node 2"
 
 
-def test_a_transfer_after_which_nobody_leads_says_so_in_the_end() -> None:
+def test_a_transfer_after_which_there_is_no_leader_says_so_in_the_end() -> None:
     context, request_id = handed_over()
     while request_id not in context.responses:
         deadline_ms = context.last_ready.deadline_ms

@@ -26,7 +26,7 @@ def test_a_candidate_waits_for_votes_as_long_as_it_would_with_a_fast_disk() -> N
     assert context.standing == ("leader", 1, 1)
 
 
-def test_a_candidate_that_nobody_answers_gives_up_an_election_timeout_after_its_vote_left() -> None:
+def test_a_candidate_that_gets_no_answer_gives_up_an_election_timeout_after_its_vote_left() -> None:
     context = RaftContext((1, 2), election_timeout_ms=500)
     context.become_candidate()
     written(context)

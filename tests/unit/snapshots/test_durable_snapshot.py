@@ -102,7 +102,7 @@ def test_a_failing_disk_keeps_nothing(
     assert write_snapshot(PATH, ID, batches(), fs=disk).record_count == len(VALUES), "it can be tried again"
 
 
-def test_a_folder_that_cannot_be_flushed_is_told(disk: FaultFileSystem) -> None:
+def test_a_folder_that_cannot_be_flushed_is_reported(disk: FaultFileSystem) -> None:
     fail(disk, "fsync", errno.EIO, nth=2)
     with pytest.raises(FsyncFailed, match=FOLDER.name):
         write_snapshot(PATH, ID, batches(), fs=disk)

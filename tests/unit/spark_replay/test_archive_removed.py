@@ -56,7 +56,7 @@ def test_a_gap_is_closed_by_what_is_being_removed(node: NodeLog, tmp_path: Path)
 
 
 def test_what_was_cut_off_the_end_of_the_log_is_not_history(node: NodeLog, tmp_path: Path) -> None:
-    """A voter that followed another leader: offsets 9 on were never committed, and are written anew."""
+    """A voter that followed another leader: offsets 9 on were never committed, and are written again."""
     mark(node, 9, 10)
     node.next_offset = 7
     node.segment(7).unlink()

@@ -50,7 +50,7 @@ def test_a_flipped_byte_in_a_snapshot_and_in_the_open_piece(to: Path) -> None:
     assert sorted(found(to)) == [("changed", piece), ("changed", snapshot)]
 
 
-def test_a_missing_file_a_shorter_one_and_one_that_nobody_archived(to: Path) -> None:
+def test_a_missing_file_a_shorter_one_and_one_that_was_not_archived(to: Path) -> None:
     (to / FIRST).unlink()
     (to / SECOND).write_bytes((to / SECOND).read_bytes()[:-20])
     planted = to / "node-1" / "__cluster_metadata-0" / "00000000000000000099.log"
@@ -132,7 +132,7 @@ def test_lines_cut_off_the_end_leave_files_that_no_line_tells_of(to: Path) -> No
 
 
 def rewritten(to: Path, change: Callable[[FileEntry], dict[str, object]]) -> Verified:
-    """A manifest written anew by someone who knows how, with the entry of the second segment changed."""
+    """A manifest written again by someone who knows how, with the entry of the second segment changed."""
     old, new = read_manifest(to), ArchiveManifest()
     for entry in old.entries:
         is_second = isinstance(entry, FileEntry) and entry.base_offset == 3
@@ -147,7 +147,7 @@ def _fields(entry: object) -> dict[str, object]:
     return {name: getattr(entry, name) for name in type(entry).__slots__}  # type: ignore[attr-defined]
 
 
-def test_a_manifest_written_anew_is_held_to_the_files_and_to_a_head_noted_before(to: Path) -> None:
+def test_a_manifest_written_again_is_held_to_the_files_and_to_a_head_noted_before(to: Path) -> None:
     verified = rewritten(to, lambda entry: {"records": entry.records + 1})
     assert [(finding.kind, finding.path) for finding in verified.findings] == [
         ("head", "archive.jsonl"),
@@ -156,7 +156,7 @@ def test_a_manifest_written_anew_is_held_to_the_files_and_to_a_head_noted_before
     assert "records" in verified.findings[1].message
 
 
-def test_a_segment_that_was_removed_with_its_entry_is_a_gap_that_nobody_noted(to: Path) -> None:
+def test_a_segment_that_was_removed_with_its_entry_is_a_gap_that_was_not_noted(to: Path) -> None:
     (to / SECOND).unlink()
     verified = rewritten(to, lambda entry: {})
     assert [(finding.kind, finding.path) for finding in verified.findings] == [

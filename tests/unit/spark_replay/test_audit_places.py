@@ -35,7 +35,7 @@ def test_hidden_files_are_no_tables(tmp_path: Path) -> None:
     assert sorted(path.name for path in shown_files(tmp_path, is_deep=True)) == ["a.parquet", "d.parquet"]
 
 
-def test_a_version_that_is_shown_is_not_made_anew(tmp_path: Path) -> None:
+def test_a_version_that_is_shown_is_not_made_again(tmp_path: Path) -> None:
     state = StreamState(input="log", version=1)
     (stream_folder(tmp_path) / "versions").mkdir(parents=True)
     assert _next_version(tmp_path, state) == 2

@@ -116,7 +116,7 @@ def test_an_undecodable_footer_keeps_its_bytes_though_its_number_is_that_of_a_co
     assert (row.record_type, row.api_key, row.raw) == ("Unknown", 4, b"\xff")
 
 
-def test_a_torn_tail_is_told_with_its_place_and_the_rest_is_read() -> None:
+def test_a_torn_tail_is_reported_with_its_place_and_the_rest_is_read() -> None:
     whole = LogBuilder().records(1, NoOpRecord()).data
     torn = LogBuilder(next_offset=1).records(2, NoOpRecord()).data[:-1]
     first, second = decode(bytes(whole + torn))

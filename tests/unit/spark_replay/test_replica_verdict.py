@@ -188,7 +188,7 @@ def test_a_snapshot_that_ends_at_the_difference_proves_nothing_of_it() -> None:
     assert not only(found, {"v3": {"a.checkpoint": 50}}).is_violation
 
 
-def test_missing_records_are_told_and_are_no_difference() -> None:
+def test_missing_records_are_reported_and_are_no_difference() -> None:
     found = facts(log(1, 90), log(2, 90), epochs={"v1": 1, "v2": 1})
     found = replace(found, holes=(Hole(source="v2", first_offset=7, last_offset=9, count=3),))
     finding = only(found)

@@ -46,7 +46,7 @@ def test_violations_come_first_and_what_passed_is_named() -> None:
     assert facts.skipped == (("state hash", "no hash"),)
 
 
-def test_what_a_comparison_found_is_told_once() -> None:
+def test_what_a_comparison_found_is_reported_once() -> None:
     finding = ReplicaFinding(
         is_violation=True,
         source="one",

@@ -147,7 +147,7 @@ def test_a_damaged_log_does_not_show_that_nothing_happened() -> None:
     assert re.search("never silent for longer than [^<]*, as far as it can be read", render(silent))
 
 
-def test_damage_is_told_first() -> None:
+def test_damage_is_reported_first() -> None:
     page = render(full_facts())
     items = re.findall(r'<li class="is-(\w+)">(.*?)<a', page)
     assert items[0] == ("bad", "The log is damaged in 2 places: what stood there is not on this page. ")

@@ -31,7 +31,7 @@ def test_the_voters_of_a_quorum_each_by_its_folder(tmp_path: Path) -> None:
     assert found(*folders) == [("a", FIRST), ("a", SECOND), ("b", FIRST), ("b", SECOND)]
 
 
-def test_folders_of_one_name_are_told_apart_by_where_they_lie(tmp_path: Path) -> None:
+def test_folders_of_one_name_are_distinguished_by_where_they_lie(tmp_path: Path) -> None:
     folders = [write_sample(tmp_path / node / "data" / "metadata") for node in ("node-1", "node-2")]
     other = write_sample(tmp_path / "other")
     assert [source for source, name in found(*folders, other) if name == FIRST] == [
@@ -75,7 +75,7 @@ def test_an_archive_is_read_as_the_logs_in_it(tmp_path: Path) -> None:
     assert found(tmp_path / "archive") == [("node-1", FIRST), ("node-2", FIRST)]
 
 
-def test_a_path_that_does_not_exist_is_told_even_if_others_do(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_is_reported_even_if_others_do(tmp_path: Path) -> None:
     with pytest.raises(NoLogFound, match="missing does not exist"):
         found(write_sample(tmp_path / "node-1"), tmp_path / "missing")
 
@@ -99,7 +99,7 @@ def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
         ("://x", False),
     ],
 )
-def test_addresses_of_file_systems_are_told_from_paths(path: str, remote: bool) -> None:
+def test_addresses_of_file_systems_are_distinguished_from_paths(path: str, remote: bool) -> None:
     assert is_remote(path) == remote
 
 

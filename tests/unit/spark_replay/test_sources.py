@@ -36,7 +36,7 @@ def test_a_parent_of_several_logs_names_each_by_its_folder(tmp_path: Path) -> No
     assert [source for source, _ in names(tmp_path / "cluster")] == ["deeper/node-2"] * 2 + ["node-1"] * 2
 
 
-def test_snapshots_and_bootstrap_file_are_told_apart_and_leftovers_are_not_read(tmp_path: Path) -> None:
+def test_snapshots_and_bootstrap_file_are_distinguished_and_leftovers_are_not_read(tmp_path: Path) -> None:
     log = tmp_path / "__cluster_metadata-0"
     touch(tmp_path, "bootstrap.checkpoint", "meta.properties")
     touch(log, "00000000000000000000.log", "00000000000000000000.index", "00000000000000000007.snapshot")
@@ -113,7 +113,9 @@ def test_a_snapshot_without_its_footer_is_no_base(tmp_path: Path) -> None:
         ("00000000000000000000.log", bytes(first_segment().data[:30]), True),
     ],
 )
-def test_a_file_that_is_no_log_is_told_from_a_damaged_one(name: str, data: bytes, is_log: bool) -> None:
+def test_a_file_that_is_no_log_is_distinguished_from_a_damaged_one(
+    name: str, data: bytes, is_log: bool
+) -> None:
     assert (why_not_a_log(name, memoryview(data)) is None) == is_log
 
 
@@ -132,7 +134,7 @@ def test_a_folder_that_is_called_as_hives_null_gets_another_name(tmp_path: Path)
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_folders_that_look_the_same_in_print_are_told_apart(tmp_path: Path, together: bool) -> None:
+def test_folders_that_look_the_same_in_print_are_distinguished(tmp_path: Path, together: bool) -> None:
     folders = [tmp_path / os.fsdecode(b"n\xe9"), tmp_path / "n\\xe9"]
     for folder in folders:
         touch(folder, "00000000000000000000.log")

@@ -49,7 +49,7 @@ def damage_of(folder: Path, out: Path, split_bytes: int) -> tuple[list[tuple[obj
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_same_damage_is_told_however_a_log_is_cut(tmp_path: Path, seed: int) -> None:
+def test_the_same_damage_is_reported_however_a_log_is_cut(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     dropped = frozenset(random.sample(range(1, 120), 12))
     broken = frozenset(random.sample(sorted(set(range(120)) - dropped), seed))
@@ -62,7 +62,7 @@ def test_the_same_damage_is_told_however_a_log_is_cut(tmp_path: Path, seed: int)
         assert {row[:2] for row in cut} == {row[:2] for row in whole}
 
 
-def test_gaps_between_files_and_within_them_are_told_once(tmp_path: Path) -> None:
+def test_gaps_between_files_and_within_them_are_reported_once(tmp_path: Path) -> None:
     write_log(tmp_path / "log", dropped=frozenset({10, 20, 39, 40, 90}))
     for split_bytes in (1 << 30, 100):
         found, facts = damage_of(tmp_path / "log", tmp_path / str(split_bytes) / "damage", split_bytes)

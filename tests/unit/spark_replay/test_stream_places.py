@@ -172,7 +172,7 @@ def cut_only(folder: Path) -> None:
     (folder / f"{0:020d}.log").write_bytes(noops(LogBuilder(), 3).data)
 
 
-def test_a_tail_that_was_cut_off_is_told_with_the_offset_and_the_remedy(tmp_path: Path) -> None:
+def test_a_tail_that_was_cut_off_is_reported_with_the_offset_and_the_remedy(tmp_path: Path) -> None:
     for change in (written_anew, cut_only):
         folder = log_folder(tmp_path / change.__name__)
         (folder / f"{0:020d}.log").write_bytes(noops(LogBuilder(), 5).data)
@@ -185,7 +185,9 @@ def test_a_tail_that_was_cut_off_is_told_with_the_offset_and_the_remedy(tmp_path
             reader.pieces(reader.offset)
 
 
-def test_a_segment_that_was_cut_off_whole_is_told_and_one_that_retention_took_is_not(tmp_path: Path) -> None:
+def test_a_segment_that_was_cut_off_whole_is_reported_and_one_that_retention_took_is_not(
+    tmp_path: Path,
+) -> None:
     folder = log_folder(tmp_path)
     log = noops(LogBuilder(), 5)
     (folder / f"{0:020d}.log").write_bytes(log.data)
@@ -203,10 +205,10 @@ def test_a_segment_that_was_cut_off_whole_is_told_and_one_that_retention_took_is
 
 
 @pytest.mark.parametrize("cut", range(1, 9))
-def test_a_batch_with_a_wrong_offset_is_told_once_wherever_the_reading_paused(
+def test_a_batch_with_a_wrong_offset_is_reported_once_wherever_the_reading_paused(
     tmp_path: Path, cut: int
 ) -> None:
-    """The scan believes no offset after a wrong one, so it must not begin anew behind it."""
+    """The scan believes no offset after a wrong one, so it must not start again behind it."""
     folder = log_folder(tmp_path)
     data = noops(LogBuilder(), 8).data
     size = len(data) // 8

@@ -49,7 +49,7 @@ def test_the_files_follow_in_whole_entries_and_have_them_all_at_the_end(fs: Faul
     assert fs.open_descriptors == 0
 
 
-def test_what_waited_when_the_files_are_made_anew_is_not_written_twice(fs: FaultFileSystem) -> None:
+def test_what_waited_when_the_files_are_made_again_is_not_written_twice(fs: FaultFileSystem) -> None:
     indexes = SegmentIndexes(0, fs)
     indexes.create_files(LOG)
     observe(indexes, 0, 50)

@@ -66,6 +66,6 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(
     assert "damaged" not in str(caught.value)
 
 
-def test_any_other_file_is_told_with_its_owner(tmp_path: Path, stranger: int) -> None:
+def test_any_other_file_is_reported_with_its_owner(tmp_path: Path, stranger: int) -> None:
     path = tmp_path / "kquorum.log"
     assert f"{path}: Permission denied; {tmp_path} belongs to user" in message_of(refusal(errno.EACCES, path))

@@ -132,7 +132,7 @@ def test_a_flipped_byte_in_a_whole_last_batch_is_damage(tmp_path: Path) -> None:
         assert damage_in(tmp_path).start_offset == 3
 
 
-def test_damage_is_told_with_file_place_and_reason(tmp_path: Path) -> None:
+def test_damage_is_reported_with_file_place_and_reason(tmp_path: Path) -> None:
     batches = made_batches()
     damaged = bytearray(write_log(tmp_path, batches))
     start = len(batches[0].data)

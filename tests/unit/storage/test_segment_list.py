@@ -98,7 +98,7 @@ def test_only_what_is_durable_and_wholly_below_is_given_up_and_never_the_last(fs
     assert (log.base_offset, log.end_offset) == (9, 10)
 
 
-def test_begun_anew_it_is_empty_at_its_offset_whatever_lay_there(fs: FaultFileSystem) -> None:
+def test_started_again_it_is_empty_at_its_offset_whatever_lay_there(fs: FaultFileSystem) -> None:
     log = log_of(fs, 8)
     fs.put(FOLDER / f"{20:020}.log", b"behind damage, and never opened")
     log.start_over(100)

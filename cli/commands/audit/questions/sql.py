@@ -62,7 +62,7 @@ def _cells(row: Row) -> list[object]:
 
 
 def _cell(value: object) -> object:
-    """Numbers as they are stored: a query is asked by somebody who copies offsets from its answer."""
+    """Numbers as they are stored: users copy offsets from the answer of a query."""
     known = plain(value)
     if known is None or isinstance(known, bool):
         return "" if known is None else str(known).lower()

@@ -32,7 +32,7 @@ from kquorum.spark_replay.questions.timeline import requests, topic_timeline
 
 NO_NOTES = (
     "this log holds no audit notes, as logs that Apache Kafka wrote never do: who asked for a change is not recorded; "
-    "what is told is which controller wrote it, and the cause as far as the records show it"
+    "shown are the controller that wrote it, and the cause as far as the records show it"
 )
 
 

@@ -9,7 +9,7 @@ say what they found), take a time that grows with the history alone, and give ea
 - **version-reused**: two cas were acknowledged with one version, or one with the first version of all; or reads
   show two values under one version.
 - **phantom**: somebody saw what nobody can have written: a value that no cas gave to this version, a version
-  before anybody tried to write it, or after one that nobody wrote.
+  before anybody tried to write it, or after one that no client wrote.
 - **stale-read**: a read shows less than was known when it was invoked.
 - **gone-back**: a cas was acknowledged with no more than the version that was known when it was invoked.
 - **wrongly-refused**: a cas was refused, though what it found is what it expected.

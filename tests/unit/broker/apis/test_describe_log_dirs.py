@@ -33,7 +33,7 @@ def versions(api_key: ApiKey) -> range:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_LOG_DIRS))
-def test_each_directory_is_told_without_logs(version: int) -> None:
+def test_each_directory_is_reported_without_logs(version: int) -> None:
     answer = sent(ApiKey.DESCRIBE_LOG_DIRS, version, described_log_dirs(LOG_DIRS, BROKER))
     assert [(each.error_code, each.log_dir, each.topics) for each in answer.results] == [
         (ErrorCode.none, "/data/first", ()),

@@ -1,4 +1,4 @@
-"""What is kept of Metadata responses: used again while it holds, bounded, and nobody waits for a long one."""
+"""What is kept of Metadata responses: used again while it holds, bounded, and no caller waits for a long one."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def test_a_topic_is_encoded_once_while_it_stays_as_it_is(
     assert encoded == ["t2", "t2"]
 
 
-def test_everything_is_encoded_anew_when_a_broker_is_fenced(
+def test_everything_is_encoded_again_when_a_broker_is_fenced(
     responses: MetadataResponses, encoded: list[str]
 ) -> None:
     before = ask(responses)

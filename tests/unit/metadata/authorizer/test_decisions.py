@@ -96,7 +96,7 @@ def test_all_operations_together_are_those_one_by_one(
 
 
 @given(st.lists(st.lists(ENTRIES, max_size=8), min_size=2, max_size=5), QUESTIONS)
-def test_an_index_that_grew_and_shrank_is_as_one_made_anew(
+def test_an_index_that_grew_and_shrank_is_as_one_made_again(
     generations: list[list[AccessControlEntry]], question: tuple[str, str, Operation, int, str]
 ) -> None:
     """Some ACLs stay from one image to the next, some go, and there are equal ones among them."""
@@ -147,7 +147,7 @@ def test_prefixes_begin_names_and_wildcards_are_only_literal() -> None:
     assert allowed(acl(READ, "*", pattern_type=PREFIXED), name="*x")
 
 
-def test_hosts_are_told_apart() -> None:
+def test_hosts_are_distinguished() -> None:
     acls = acls_of([acl(READ, "orders", host=THERE)])
     assert not authorizer().allows(acls, ALICE, HERE, READ, TOPIC, "orders")
     assert authorizer().allows(acls, ALICE, THERE, READ, TOPIC, "orders")

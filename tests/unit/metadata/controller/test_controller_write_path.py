@@ -57,7 +57,7 @@ def test_bootstrap_is_not_repeated_in_later_epochs() -> None:
     assert sum(isinstance(record, FeatureLevelRecord) for record in world.raft.records()) == 3
 
 
-def test_open_bootstrap_transaction_is_aborted_and_written_anew() -> None:
+def test_open_bootstrap_transaction_is_aborted_and_written_again() -> None:
     world = World()
     values = [BeginTransactionRecord(name="Bootstrap records"), *bootstrap_records(20, {})]
     world.raft.append(world.now_ms, [(None, encode_record(record)) for record in values])
@@ -260,7 +260,7 @@ def test_describe_cluster_is_answered_by_standbys_from_what_is_committed() -> No
 
 
 def test_a_log_of_records_without_metadata_version_is_not_written_into() -> None:
-    """Kafka before 3.3 wrote such logs; whoever leads them decides nothing."""
+    """Kafka before 3.3 wrote such logs; whichever node leads them decides nothing."""
     world = World()
     record = TopicRecord(name="orders", topic_id=UUID(int=1))
     world.raft.append(world.now_ms, [(None, encode_record(record))])

@@ -67,7 +67,7 @@ def test_leadership_is_handed_over_by_whoever_of_the_nodes_leads() -> None:
     assert run(main) == [[], [8]]
 
 
-def test_a_refusal_is_told_in_the_nodes_words() -> None:
+def test_a_refusal_is_reported_in_the_nodes_words() -> None:
     async def main() -> str:
         quorum = FakeQuorum(TransferRefused("node 8 is not a voter, so it cannot lead"))
         server = await start_inspect_server(HOST, 0, FakeSource(), quorum=quorum)

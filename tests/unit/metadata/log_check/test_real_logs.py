@@ -97,7 +97,7 @@ def test_image_of_every_log_survives_encoding_at_its_own_level(real_logs: Path) 
 
 
 def test_bootstrap_checkpoints_are_written_like_kafkas(real_logs: Path) -> None:
-    """Byte for byte but for the time of writing, which Kafka takes anew for each batch, and the checksum over it."""
+    """Byte for byte but for the time of writing, which Kafka takes again for each batch, and the checksum over it."""
     files = sorted(real_logs.glob("*/bootstrap.checkpoint"))
     assert files
     for file in files:

@@ -168,7 +168,7 @@ def become_candidate(context: HearingContext) -> None:
 
 
 @pytest.mark.parametrize("change", [become_voted, become_candidate])
-def test_what_was_committed_is_heard_also_while_nobody_leads(change: Any) -> None:
+def test_what_was_committed_is_heard_also_while_there_is_no_leader(change: Any) -> None:
     context = follower_with_commits()
     change(context)
     assert context.node.high_watermark == 3

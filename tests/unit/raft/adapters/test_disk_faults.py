@@ -75,7 +75,7 @@ def calls_of(seed: int) -> list[str]:
 
 
 def test_after_an_error_of_any_call_all_that_was_promised_is_there() -> None:
-    """Of each kind of call, some from all over the history. After it the log does nothing more, and is opened anew."""
+    """Of each kind of call, some from all over the history. After it the log does nothing more, and is opened again."""
     names = calls_of(1)
     for name in sorted(set(names) - {"close"}):
         places = [number for number, each in enumerate(names, 1) if each == name]

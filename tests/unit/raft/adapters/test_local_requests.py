@@ -117,7 +117,7 @@ def test_a_refused_read_names_the_leader() -> None:
     with_rig(scenario)
 
 
-def test_a_reader_who_gave_up_disturbs_nobody() -> None:
+def test_a_reader_who_gave_up_disturbs_no_other() -> None:
     async def scenario(rig: Rig) -> None:
         reads = [await begun(rig, rig.driver.read_linearizable()) for _ in range(3)]
         asked = await begun(rig, rig.driver.ask(DescribeQuorumRequest()))
@@ -182,7 +182,7 @@ CALLS: list[Callable[[RaftDriver], Awaitable[Any]]] = [
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("how", ["stop", "failure"])
-def test_a_driver_that_ends_leaves_nobody_waiting(
+def test_a_driver_that_ends_leaves_no_caller_waiting(
     call: Callable[[RaftDriver], Awaitable[Any]], how: str
 ) -> None:
     async def scenario() -> None:

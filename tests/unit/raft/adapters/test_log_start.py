@@ -105,7 +105,7 @@ def test_a_start_without_its_snapshot_is_refused_and_says_what_to_do(tmp_path: P
     log.close()
 
 
-def test_a_log_without_its_start_is_as_good_as_lost_and_can_be_begun_anew(tmp_path: Path) -> None:
+def test_a_log_without_its_start_is_as_good_as_lost_and_can_be_started_again(tmp_path: Path) -> None:
     write_log(tmp_path, batches(0, 10), segment_bytes=THREE_EACH)
     (tmp_path / "00000000000000000000.log").unlink()
     log = FileLog(tmp_path, on_damage="report")

@@ -1,4 +1,4 @@
-"""A folder with snapshots is opened: when the log begins anew, and what is removed, after KafkaMetadataLogTest."""
+"""A folder with snapshots is opened: when the log starts again, and what is removed, after KafkaMetadataLogTest."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def four_snapshots(folder: Path) -> tuple[OffsetAndEpoch, ...]:
     return ids
 
 
-def test_a_log_behind_its_newest_snapshot_begins_anew_there(tmp_path: Path) -> None:
+def test_a_log_behind_its_newest_snapshot_starts_again_there(tmp_path: Path) -> None:
     """testCreateReplicatedLogTruncatesFully, testTruncateFullyToLatestSnapshot"""
     write_log(tmp_path, batches(0, 10))
     write_snapshot(tmp_path, 20)
@@ -105,7 +105,7 @@ def test_older_snapshots_go_when_the_log_is_emptied_for_a_newer_one(tmp_path: Pa
     ]
 
 
-def test_older_snapshots_go_when_a_log_begins_anew_at_its_start(tmp_path: Path) -> None:
+def test_older_snapshots_go_when_a_log_starts_again_at_its_start(tmp_path: Path) -> None:
     """testCleanupOlderSnapshots"""
     newest = four_snapshots(tmp_path)[-1]
     log = FileLog(tmp_path)

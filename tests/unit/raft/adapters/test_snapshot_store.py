@@ -68,7 +68,7 @@ def test_a_piece_that_does_not_follow_is_not_taken(tmp_path: Path) -> None:
         store.write_chunk(chunks(snapshot_content(), 50, OffsetAndEpoch(31, 1))[1])
 
 
-def test_position_0_begins_anew(tmp_path: Path) -> None:
+def test_position_0_starts_again(tmp_path: Path) -> None:
     store, content = SnapshotStore(tmp_path), snapshot_content()
     for chunk in chunks(content, 50)[:2] + chunks(content, 60):
         store.write_chunk(chunk)

@@ -1,4 +1,4 @@
-"""A state machine begins with the newest snapshot, whoever leads and wherever the log begins; after
+"""A state machine begins with the newest snapshot, whichever node leads and wherever the log begins; after
 KafkaRaftClientSnapshotTest."""
 
 import pytest

@@ -178,7 +178,7 @@ def answered(sender: Sender) -> bool:
     return False
 
 
-def test_a_silent_peer_times_out_and_the_connection_is_made_anew() -> None:
+def test_a_silent_peer_times_out_and_the_connection_is_made_again() -> None:
     async def scenario() -> None:
         peer = Peer()
         async with listening(peer) as server:

@@ -128,7 +128,7 @@ def test_another_name_for_the_same_place_keeps_the_connection() -> None:
     run(scenario())
 
 
-def test_a_connection_that_nobody_uses_is_closed_and_made_again_when_needed() -> None:
+def test_a_connection_that_is_not_used_is_closed_and_made_again_when_needed() -> None:
     async def scenario() -> None:
         peer = Peer()
         peer.answers[ApiKey.VOTE] = ANSWER
@@ -213,7 +213,7 @@ def test_a_node_is_asked_for_its_kraft_versions_and_its_listener_answers() -> No
     run(scenario())
 
 
-def test_changes_of_voters_are_sent_and_an_old_peer_is_told_apart() -> None:
+def test_changes_of_voters_are_sent_and_an_old_peer_is_distinguished() -> None:
     async def scenario() -> None:
         peer = Peer()
         update = UpdateRaftVoterRequest(

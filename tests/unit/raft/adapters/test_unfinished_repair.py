@@ -106,7 +106,7 @@ def test_going_on_with_a_repair_keeps_what_was_set_aside(tmp_path: Path) -> None
     assert len((tmp_path / f"{FIRST}.damaged").read_bytes()) == len(whole) - 3 * SIZE
 
 
-def test_a_damaged_log_that_nobody_repairs_has_no_note(tmp_path: Path) -> None:
+def test_a_damaged_log_that_is_not_repaired_has_no_note(tmp_path: Path) -> None:
     write_log(tmp_path, batches(0, 6))
     flip_in_first(tmp_path, 3 * SIZE + 80)
     FileLog(tmp_path, on_damage="report").close()

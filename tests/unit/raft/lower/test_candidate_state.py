@@ -20,7 +20,7 @@ def candidate_of(*voters: int) -> tuple[RaftContext, dict[int, OutboundRequest]]
     return context, {outbound.destination_id: outbound for outbound in context.sent(VoteRequest)}
 
 
-def test_a_sole_voter_asks_nobody() -> None:
+def test_a_sole_voter_asks_no_peer() -> None:
     """testSingleNodeQuorum"""
     context = RaftContext(voters=(1,))
     assert context.node.role == "leader"

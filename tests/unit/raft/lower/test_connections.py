@@ -50,7 +50,7 @@ def test_an_answer_makes_the_peer_ready(connections: Connections) -> None:
     assert not connections.completed(2, correlation_id), "one answer to one request"
 
 
-def test_an_answer_that_nobody_waits_for_changes_nothing(connections: Connections) -> None:
+def test_an_answer_that_no_request_waits_for_changes_nothing(connections: Connections) -> None:
     """testIgnoreUnexpectedResponse"""
     correlation_id = connections.sent(2, NOW_MS)
     for node_id, other_id in ((2, correlation_id + 1), (2, correlation_id - 1), (3, correlation_id), (9, 1)):

@@ -32,7 +32,7 @@ def test_what_was_written_down_says_how_a_voter_starts(
     state: QuorumState | None, standing: tuple[str, int, int]
 ) -> None:
     """testInitializePrimordialEpoch, testInitializeAsUnattached, testInitializeAsVoted, testInitializeAsFollower,
-    testInitializeAsResignedLeader, testInitializeAsResignedCandidate (which stands anew here, in a new epoch)"""
+    testInitializeAsResignedLeader, testInitializeAsResignedCandidate (which stands again here, in a new epoch)"""
     context = RaftContext(state=state)
     assert context.standing == standing
     assert context.state == (state or QuorumState()), "and it is written down again, whole"

@@ -280,7 +280,9 @@ def test_what_is_needed_changes_with_the_voters() -> None:
     context.commit()
     context.begin_add(4)
     context.commit()
-    acknowledge(context, 3, context.log_end_offset)  # with node 4's that is enough, and the count begins anew
+    acknowledge(
+        context, 3, context.log_end_offset
+    )  # with node 4's that is enough, and the count starts again
     context.advance(context.config.check_quorum_timeout_ms // 2)
     acknowledge(context, 2, context.log_end_offset)
     context.advance(context.config.check_quorum_timeout_ms // 2 + 1)

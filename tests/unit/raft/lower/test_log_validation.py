@@ -63,7 +63,7 @@ def validate(log: LogIndex, offset: int, epoch: int) -> Answer:
         (log_of((1, 6)), 5, 1, VALID),
         # The worked example of rule R6.2
         (log_of((1, 3), (3, 3), (5, 3)), 6, 2, ("diverging", 3, 1)),
-        # An empty log serves an empty follower, and tells all others to begin anew.
+        # An empty log serves an empty follower, and tells all others to start again.
         (log_of(), 0, 0, VALID),
         (log_of(), 3, 2, ("diverging", 0, 0)),
     ],

@@ -41,7 +41,7 @@ def test_an_unattached_replica_votes_for_a_log_no_shorter_than_its_own(is_up_to_
 
 
 @LONG_AND_SHORT
-def test_one_that_knows_a_leader_which_it_cannot_reach_votes_for_nobody(is_up_to_date: bool) -> None:
+def test_one_that_knows_a_leader_which_it_cannot_reach_votes_for_no_other(is_up_to_date: bool) -> None:
     """testUnattachedWithLeader"""
     context = DynamicContext(log=[batch(0, 1, count=5)], state=QuorumState(leader_epoch=5, leader_id=9))
     assert context.standing == ("unattached", 5, 9)

@@ -202,7 +202,7 @@ def test_a_vote_may_be_followed_by_another_ones_leadership() -> None:
     assert context.standing == ("follower", EPOCH, 3)
 
 
-def test_a_voted_replica_stands_when_its_time_has_come_and_votes_anew_in_its_own_epoch() -> None:
+def test_a_voted_replica_stands_when_its_time_has_come_and_votes_again_in_its_own_epoch() -> None:
     """QuorumStateTest.testUnattachedVotedToCandidate."""
     context = RaftContext(state=QuorumState(leader_epoch=EPOCH, voted=ReplicaKey(2)))
     context.become_candidate()

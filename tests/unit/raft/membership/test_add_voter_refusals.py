@@ -119,7 +119,7 @@ def test_nothing_changes_before_that_even_if_the_voters_were_committed_in_an_epo
 
 
 def test_nothing_changes_while_the_last_voters_are_not_committed(leader: DynamicContext) -> None:
-    """Also when nobody waits for them any more."""
+    """Also when no caller waits for them any more."""
     leader.begin_add(4)
     leader.advance(leader.config.request_timeout_ms)
     leader.catch_up(5, 0)

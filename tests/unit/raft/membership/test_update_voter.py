@@ -70,7 +70,7 @@ def test_an_update_of_another_epoch_is_refused(
 
 
 def test_only_the_leader_updates() -> None:
-    """testUpdateVoterToNotLeader: nobody leads, and the answer says so."""
+    """testUpdateVoterToNotLeader: there is no leader, and the answer says so."""
     context = DynamicContext()
     response = context.update(MOVED)
     assert (response.error, response.leader_id) == (ErrorCode.not_leader_or_follower, -1)

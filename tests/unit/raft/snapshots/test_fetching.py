@@ -268,7 +268,7 @@ def test_a_piece_that_comes_to_a_candidate_changes_nothing() -> None:
     assert context.chunks == []
 
 
-def test_what_turns_out_to_be_no_snapshot_is_fetched_anew() -> None:
+def test_what_turns_out_to_be_no_snapshot_is_fetched_again() -> None:
     context = SnapshotContext()
     context.piece(context.follow_behind(), CONTENT)
     context.feed(SnapshotRefused(ID))

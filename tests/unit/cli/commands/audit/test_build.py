@@ -45,7 +45,7 @@ def test_the_major_version_of_java_is_read(text: str, version: int | None) -> No
     assert major_version(text) == version
 
 
-def test_no_java_is_told_with_what_to_install(
+def test_no_java_is_reported_with_what_to_install(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sample: Path, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -57,7 +57,7 @@ def test_no_java_is_told_with_what_to_install(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_java_home_without_java_is_told(
+def test_a_java_home_without_java_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sample: Path, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
@@ -66,7 +66,7 @@ def test_a_java_home_without_java_is_told(
     assert f"JAVA_HOME is {tmp_path / 'nowhere'}" in message
 
 
-def test_a_java_too_old_is_told_with_its_version(
+def test_a_java_too_old_is_reported_with_its_version(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sample: Path, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", 'java version "1.8.0_392"')))
@@ -75,14 +75,14 @@ def test_a_java_too_old_is_told_with_its_version(
     assert "is Java 8" in message
 
 
-def test_a_folder_without_a_log_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_folder_without_a_log_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     status, message = refused(capsys, tmp_path / "empty", "--out", tmp_path / "out")
     assert status == 2
     assert f"{tmp_path / 'empty'} holds no metadata log" in message
 
 
-def test_a_file_that_is_no_log_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_that_is_no_log_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no log at all")
     status, message = refused(capsys, tmp_path / "notes.txt", "--out", tmp_path / "out")
     assert status == 2
@@ -118,7 +118,7 @@ def test_tables_are_not_written_into_the_log(capsys: pytest.CaptureFixture[str],
         (".stream/state.json", "holds tables of `audit stream` that are not finished"),
     ],
 )
-def test_an_audit_that_is_not_finished_is_told_as_one(
+def test_an_audit_that_is_not_finished_is_reported_as_one(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, command: tuple[str, str], inside: str, said: str
 ) -> None:
     marker = tmp_path / "out" / inside

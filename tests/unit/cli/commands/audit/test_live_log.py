@@ -48,7 +48,7 @@ def copied(source: FakeSource, folder: Path, **options: Any) -> list[str]:
     return told
 
 
-def test_a_copy_has_the_nodes_bytes_and_is_read_by_nobody_else(tmp_path: Path) -> None:
+def test_a_copy_has_the_nodes_bytes_and_is_private_to_its_owner(tmp_path: Path) -> None:
     source = filled(5)
     source.append(b"\x01\x02\x00")
     source.snapshot_files = {SNAPSHOT: b"s" * 700_000, "bootstrap.checkpoint": b"b"}
@@ -74,7 +74,7 @@ def test_a_second_copy_goes_on_where_the_first_was_torn(tmp_path: Path) -> None:
     assert segments(tmp_path) == {0: bytes_of(source)}
 
 
-def test_what_retention_has_taken_is_told_and_leaves_a_gap(tmp_path: Path) -> None:
+def test_what_retention_has_taken_is_reported_and_leaves_a_gap(tmp_path: Path) -> None:
     source = filled(3)
     copied(source, tmp_path)
     for number in range(3, 8):
@@ -151,7 +151,7 @@ def test_names_of_files_are_taken_from_nobody(tmp_path: Path) -> None:
     assert mirror.missing(["../../etc/passwd", "a.checkpoint", SNAPSHOT, "/x"]) == (SNAPSHOT,)
 
 
-def test_an_address_is_told_from_a_path() -> None:
+def test_an_address_is_distinguished_from_a_path() -> None:
     assert live_address("grpc://localhost:9291") == HostPort("localhost", 9291)
     assert live_address("kquorum-data/node-1") is None
     with pytest.raises(CliError):

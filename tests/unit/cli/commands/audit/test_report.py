@@ -39,7 +39,7 @@ def test_times_are_read_before_anything_is_done(tmp_path: Path, capsys: pytest.C
     assert "--since is later than --until" in told
 
 
-def test_a_folder_without_a_log_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_log_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     assert str(tmp_path) in refusal("--out", str(out), path=tmp_path, capsys=capsys)
     assert not out.exists()

@@ -132,7 +132,7 @@ def test_validate_only_says_that_nothing_was_done(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.strip() == "configs of broker 1 would be altered: a"
 
 
-def test_a_refusal_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_node(altered(40, "Unknown topic config name: a")) as node:
         assert configs("alter", node, *OF, "--set", "a=1") == 1
     told = capsys.readouterr().err

@@ -38,7 +38,9 @@ def test_what_its_conditions_read_is_there(tmp_path: Path) -> None:
     assert [observer["replica_id"] for observer in seen["observers"]] == [11]
 
 
-def test_while_nobody_leads_there_is_nothing_to_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_there_is_no_leader_there_is_nothing_to_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stage, "STATUS_TIMEOUT_MS", 200)
     assert seen_by_demo(tmp_path, quorum_response(error_code=NOT_LEADER, leader_id=-1)) is None
 

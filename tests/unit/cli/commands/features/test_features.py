@@ -106,7 +106,7 @@ def test_a_dry_run_asks_for_nothing_to_be_done(capsys: pytest.CaptureFixture[str
     assert "could be set to 26" in capsys.readouterr().out
 
 
-def test_a_refusal_is_told_in_the_controllers_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_reported_in_the_controllers_words(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_node(answering(INVALID_UPDATE_VERSION, "Broker 5 does not support this feature.")) as node:
         assert run(["features", "upgrade", "--metadata", "26", "-b", node.address]) == 1
     told = capsys.readouterr().err

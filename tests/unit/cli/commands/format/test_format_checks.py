@@ -45,7 +45,7 @@ def test_another_name_of_the_machine_is_only_remarked(
     assert told.out.splitlines()[0].endswith("metadata.version 25 (4.0-IV3), first voters 1")
 
 
-def test_a_directory_id_given_twice_is_told_as_it_was_typed(
+def test_a_directory_id_given_twice_is_reported_as_it_was_typed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_format(tmp_path, "-I", f"1@a:9191:{DIRECTORY},2@b:1:{DIRECTORY}") == 2

@@ -119,7 +119,9 @@ def test_the_nearest_snapshot_is_where_the_replay_begins(
     ]
 
 
-def test_damage_on_the_way_is_told_with_its_place(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_damage_on_the_way_is_reported_with_its_place(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
     path = folder / f"{SECOND}.log"
     data = bytearray(path.read_bytes())
     data[200] ^= 1
@@ -197,7 +199,7 @@ def test_senseless_bounds_are_refused(
     assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
-def test_long_changes_are_told_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_long_changes_are_reported_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     log, name = LogBuilder(), "n" * 200
     log.leader(1_000, 1, 1, 2, epoch=1).records(1_001, TopicRecord(name=name, topic_id=UUID(int=7)))
     path = tmp_path / "00000000000000000000.log"

@@ -93,7 +93,7 @@ def test_lines_are_aligned_and_name_the_topic_of_a_partition(
     ]
 
 
-def test_a_torn_tail_is_told_with_file_position_and_offset_and_the_rest_is_shown(
+def test_a_torn_tail_is_reported_with_file_position_and_offset_and_the_rest_is_shown(
     capsys: pytest.CaptureFixture[str], sample: Path
 ) -> None:
     status = run(["log", "dump", str(sample), "--json"])
@@ -104,7 +104,7 @@ def test_a_torn_tail_is_told_with_file_position_and_offset_and_the_rest_is_shown
     assert captured.err.startswith(f"torn: {file} at byte {file.stat().st_size - 40}, offset 29: ")
 
 
-def test_a_flipped_byte_is_told_and_the_rest_is_shown(
+def test_a_flipped_byte_is_reported_and_the_rest_is_shown(
     capsys: pytest.CaptureFixture[str], whole: Path
 ) -> None:
     file = whole / "__cluster_metadata-0" / "00000000000000000023.log"
@@ -164,7 +164,7 @@ def test_a_topic_made_in_an_earlier_segment_is_known_when_one_segment_is_dumped(
     assert offsets(dump_json(capsys, segment, "--topic", "orders")) == [24, 25]
 
 
-def test_a_topic_that_never_was_is_told_with_its_neighbours(
+def test_a_topic_that_never_was_is_reported_with_its_neighbours(
     capsys: pytest.CaptureFixture[str], whole: Path
 ) -> None:
     assert run(["log", "dump", str(whole), "--topic", "order"]) == 0

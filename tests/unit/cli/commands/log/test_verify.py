@@ -122,7 +122,7 @@ def test_one_file_several_logs_and_no_log(
     assert "holds no metadata log" in capsys.readouterr().err
 
 
-def test_missing_offsets_are_told_with_the_file_that_held_them(
+def test_missing_offsets_are_reported_with_the_file_that_held_them(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     without_middle_segment(folder)

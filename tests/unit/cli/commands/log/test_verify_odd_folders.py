@@ -39,7 +39,7 @@ from tests.unit.raft.adapters.log_folders import batches, write_log, write_snaps
         ("leader-epoch-checkpoint", b"0\n", "the number of entries is missing"),
     ],
 )
-def test_garbage_is_told_in_plain_words(
+def test_garbage_is_reported_in_plain_words(
     capsys: pytest.CaptureFixture[str], folder: Path, file: str, content: bytes, said: str
 ) -> None:
     (folder / file).write_bytes(content)
@@ -90,7 +90,7 @@ def test_standard_error_holds_nothing_that_a_part_logs(folder: Path) -> None:
     assert b"recovery-point" in done.stdout
 
 
-# The folder is written anew for every example.
+# The folder is written again for every example.
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_is_silent_and_none_is_a_crash(
@@ -131,7 +131,7 @@ def test_every_real_log_is_sound(capsys: pytest.CaptureFixture[str], real_logs: 
         assert (source, status, found) == (source, SOUND, {})
 
 
-def test_a_repair_that_is_not_finished_is_told(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_a_repair_that_is_not_finished_is_reported(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "damaged-range").write_text("?")
     status, found, said = verified(capsys, folder)
     assert (status, found) == (SOUND, {"leftover files": {"note": 1}})
@@ -190,7 +190,7 @@ def test_a_repair_that_is_finished_is_called_so(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("has_snapshot", [True, False])
-def test_a_log_that_is_being_replaced_is_told(
+def test_a_log_that_is_being_replaced_is_reported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, *, has_snapshot: bool
 ) -> None:
     folder = tmp_path / "__cluster_metadata-0"

@@ -1,4 +1,4 @@
-"""The commands while nobody leads, or somebody hangs: what they say, and how soon."""
+"""The commands while there is no leader, or somebody hangs: what they say, and how soon."""
 
 import json
 import time
@@ -47,7 +47,7 @@ def config(folder: Path, ports: Sequence[int], *, dynamic: bool = False) -> str:
     return str(path)
 
 
-def test_too_few_voters_are_told_at_once(
+def test_too_few_voters_are_reported_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: Callable[..., FakeNode]
 ) -> None:
     path = config(tmp_path, [nodes(follows(-1)).port, DEAD_PORT, DEAD_PORT + 1])

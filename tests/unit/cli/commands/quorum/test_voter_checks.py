@@ -169,7 +169,7 @@ def test_a_removal_from_a_static_quorum_names_no_disk() -> None:
     assert "node 3 votes; the voters are 1, 2, 3" in details
 
 
-def test_a_broker_and_an_unknown_node_are_told_apart() -> None:
+def test_a_broker_and_an_unknown_node_are_distinguished() -> None:
     for is_controller, words in ((False, "is a broker"), (None, "no controller 4 is registered")):
         candidate = Candidate(node_id=4, directory_id="new-disk", endpoint=None, is_controller=is_controller)
         found = failed(add_voter_checks(view(), candidate))

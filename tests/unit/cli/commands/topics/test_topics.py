@@ -140,7 +140,7 @@ def test_create_sends_what_was_asked() -> None:
     assert [(item.name, item.value) for item in topic.configs] == [("retention.ms", "5")]
 
 
-def test_a_refusal_is_told_with_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_reported_with_its_code(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_node(created(38, "5 replicas, but 3 brokers")) as node:
         assert create(node) == 1
     assert capsys.readouterr().err == (

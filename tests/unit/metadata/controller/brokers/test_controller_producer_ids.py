@@ -1,4 +1,4 @@
-"""AllocateProducerIds: blocks that never overlap, whoever asks, and whoever leads."""
+"""AllocateProducerIds: blocks that never overlap, whichever client asks, and whichever node leads."""
 
 import pytest
 from kio.schema.errors import ErrorCode

@@ -183,7 +183,7 @@ class TestTakingOver:
         assert kinds(world, start) == ["PartitionChangeRecord", "RegisterBrokerRecord"]
         assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
 
-    def test_in_controlled_shutdown_it_begins_anew(self) -> None:
+    def test_in_controlled_shutdown_it_starts_again(self) -> None:
         world = World().lead().add_brokers(0, 1)
         world.create(assigned("a", (0, 1)))
         world.heartbeat(0, want_shut_down=True)
