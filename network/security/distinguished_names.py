@@ -29,6 +29,7 @@ _BLANKS = " \r"
 _PART = r"(?:\\.|[^\\/])*"
 # The patterns of rules may take time that grows with a power of it.
 MOST_NAME_CHARACTERS = 1_000
+_SHOWN_CHARACTERS = 100
 _RULE = re.compile(rf"\s*(?:(DEFAULT)|RULE:({_PART})/({_PART})/([LU]?))\s*(?:,\s*|$)")
 
 
@@ -60,7 +61,8 @@ def parse_mapping_rules(text: str) -> tuple[MappingRule, ...]:
     while position < len(text):
         match = _RULE.match(text, position)
         if match is None or match.end() == position:
-            raise ValueError(f"{text[position:]!r} is neither DEFAULT nor RULE:pattern/replacement/[LU]")
+            rest = text[position : position + _SHOWN_CHARACTERS]
+            raise ValueError(f"{rest!r} is neither DEFAULT nor RULE:pattern/replacement/[LU]")
         position = match.end()
         rules.append(MappingRule(None) if match[1] else _rule(match[2], match[3], match[4]))
     return tuple(rules) or (MappingRule(None),)
@@ -128,9 +130,20 @@ def _escaped(value: str) -> str:
 
 
 def _rule(pattern: str, replacement: str, case: str) -> MappingRule:
+    # Java writes $1 where Python writes \g<1>.
+    expanded = re.sub(r"\$(\d+)", r"\\g<\1>", replacement)
+    shown = pattern if len(pattern) <= _SHOWN_CHARACTERS else f"{pattern[:_SHOWN_CHARACTERS]}..."
     try:
         compiled = re.compile(pattern)
+    except (RecursionError, OverflowError):
+        raise ValueError(
+            f"the pattern {shown!r} cannot be used: it is nested too deeply, or too large"
+        ) from None
     except re.error as error:
-        raise ValueError(f"the pattern {pattern!r} cannot be used: {error}") from error
-    # Java writes $1 where Python writes \g<1>.
-    return MappingRule(compiled, re.sub(r"\$(\d+)", r"\\g<\1>", replacement), case)
+        raise ValueError(f"the pattern {shown!r} cannot be used: {error}") from error
+    try:
+        compiled.sub(expanded, "")  # the replacement is read whether or not the pattern fits
+    except (re.error, IndexError) as error:
+        instead = replacement[:_SHOWN_CHARACTERS]
+        raise ValueError(f"the replacement {instead!r} of {shown!r} cannot be used: {error}") from error
+    return MappingRule(compiled, expanded, case)

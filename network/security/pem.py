@@ -9,13 +9,16 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from kquorum.network.security.errors import SecurityConfigError
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
+# The certificates of all public authorities together take a fifth of it. A node looks at its stores every few seconds.
+MOST_BYTES: Final = 1 << 20
 _JAVA_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _DER_SEQUENCE = b"\x30"
 _CERTIFICATE = re.compile(b"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
@@ -95,12 +98,18 @@ def _read(key: str, location: str) -> bytes:
 
 
 def _content(location: str) -> bytes:
-    """Raises OSError, also for a pipe or a device: one of these may never end."""
+    """Raises OSError, also for a pipe or a device, which may never end, and for a file of more than `MOST_BYTES`. A
+    device is not even opened: to open some of them does something."""
+    if not stat.S_ISREG(Path(location).stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
     descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        return file.read()
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES:,} bytes, which no key store in PEM has")
+    return data
 
 
 def _certificates(key: str, place: str, data: bytes) -> "list[Certificate]":

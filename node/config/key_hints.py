@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType
 from kquorum.metadata.configs.table import FILE_CONFIGS, LISTENER_LIMITS, TOPIC_CONFIGS
@@ -46,6 +47,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
+@lru_cache(maxsize=1_000)  # a default with a wrong key is one of each node
 def unknown_key(name: str) -> str:
     """What to say behind `unknown key <name>`; empty when no key is like it."""
     return _of_a_topic(name) or _in_another_unit(name) or _of_a_listener(name) or nearest(name, FILE_CONFIGS)

@@ -25,6 +25,8 @@ from kquorum.node.config.toml_file import read_toml
 from kquorum.node.config.values import as_items, as_text
 
 FOLDER_KEYS = ("log.dirs", "metadata.log.dir")
+# To find what each was meant to be takes some milliseconds.
+_MOST_UNKNOWN = 100
 _VOTERS = "controller.quorum.voters"
 
 
@@ -150,11 +152,18 @@ def _is_other(key: str) -> bool:
 
 
 def _key_problems(node: RawNode) -> Iterator[Problem]:
+    unknown = 0
     for key, raw in node.keys.items():
         reason = _refusal(key)
         if reason is not None:
             yield Problem(f"{key} cannot be used: {reason}", raw.place)
         elif key not in FILE_CONFIGS and removed_key(key) is None and not _is_of_a_listener(key):
+            unknown += 1
+            if unknown > _MOST_UNKNOWN:
+                yield Problem(
+                    f"there are more than {_MOST_UNKNOWN} unknown keys: is this a config?", raw.place
+                )
+                return
             yield Problem(f"unknown key {key}{unknown_key(key)}", raw.place)
 
 

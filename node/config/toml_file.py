@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kquorum.node.config.config_file import read_config_text
 from kquorum.node.config.errors import ConfigError, Place, Problem
@@ -23,6 +23,16 @@ _ASSIGNMENT = re.compile(r"""\s*([A-Za-z0-9_."'-]+(?:\s*\.\s*[A-Za-z0-9_"'-]+)*)
 
 _INT_BITS = 64
 
+# Each is read and checked by itself, with the defaults of all.
+MOST_NODES: Final = 1_000
+# Several times as many as there are; each node has a copy of them.
+MOST_COMMON_KEYS: Final = 2_000
+# To read a key with dots takes a time that grows with the square of their number.
+_MOST_PARTS: Final = 100
+_NOT_OF_A_KEY = re.compile(r"""[^\w."' \t-]+""")
+# What stands before the equals sign; the patterns above take long for a long line of a text.
+_BEGINNING_CHARACTERS: Final = 1_000
+
 # (section and the number of its table, key) -> line
 _Lines = dict[tuple[str, int, str], int]
 
@@ -30,6 +40,8 @@ _Lines = dict[tuple[str, int, str], int]
 def read_toml(path: Path) -> RawCluster:
     """Raises ConfigError when it is not TOML or has no node."""
     text = read_config_text(path)
+    if any(part.count(".") > _MOST_PARTS for part in _NOT_OF_A_KEY.split(text)):
+        raise ConfigError([Problem("it is nested too deeply to be a config", Place(path))])
     try:
         return _read(path, text, _document(path, text))
     except RecursionError:
@@ -50,10 +62,16 @@ def _read(path: Path, text: str, document: dict[str, Any]) -> RawCluster:
     problems = list(_section_problems(path, document, lines))
     common = _keys(path, document.get("cluster", {}), ("cluster", 0), lines, problems)
     common |= _keys(path, document.get("defaults", {}), ("defaults", 0), lines, problems)
+    if len(common) > MOST_COMMON_KEYS:
+        message = f"[cluster] and [defaults] have {len(common):,} keys, and may have {MOST_COMMON_KEYS:,}"
+        raise ConfigError([Problem(message, Place(path))])
     tables = document.get("nodes")
     if not isinstance(tables, list) or not tables:
         problems.append(Problem("there are no nodes: add a [[nodes]] table for each", Place(path)))
         raise ConfigError(problems)
+    if len(tables) > MOST_NODES:
+        message = f"there are {len(tables):,} nodes, and a config may have {MOST_NODES:,}: divide it into several files"
+        raise ConfigError([Problem(message, Place(path))])
     nodes = []
     for number, table in enumerate(tables):
         own = _keys(path, table, ("nodes", number), lines, problems)
@@ -135,7 +153,8 @@ def _lines_of(text: str) -> _Lines:
     """Where each section and key is written; tomllib does not tell."""
     lines: _Lines = {}
     section, prefix, counts = "", "", dict.fromkeys(_SECTIONS, -1)
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, whole in enumerate(text.splitlines(), start=1):
+        line = whole[:_BEGINNING_CHARACTERS]
         if header := _HEADER.fullmatch(line):
             name = _unquoted(header[2])
             section, _, rest = name.partition(".")

@@ -7,8 +7,10 @@ hands them over, so that no answer needs more memory than its largest piece.
 import csv
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -63,9 +65,9 @@ def duration(milliseconds: int | None) -> str:
     return f"{days} d {text}" if days else text
 
 
-# A spreadsheet takes a text that begins so for a formula, and a log holds text that others wrote. The last four
-# are full-width, which some of them read as the others.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# A spreadsheet takes a text that begins so for a formula, and a log holds text that others wrote. Some read the
+# full-width and small forms as the others; the last is the minus of mathematics.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\u2212")
 _ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
@@ -133,12 +135,19 @@ def _write_csv_file(table: Table, path: Path) -> None:
 
 
 def _write_csv(table: Table, out: TextIO) -> None:
-    writer = csv.writer(out, lineterminator="\n")
+    # All texts are quoted: what a text holds must not end its cell, whatever a reader takes for a separator.
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(table.frame.columns)
     is_terminal = out.isatty()
     for row in _rows(table):
-        cells = map(_csv_cell, row)
-        writer.writerow([safe_text(cell) for cell in cells] if is_terminal else cells)
+        cells = [value if _is_number(value) else _csv_cell(value) for value in row]
+        writer.writerow(
+            [safe_text(each) if isinstance(each, str) else each for each in cells] if is_terminal else cells
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and isfinite(value)
 
 
 def _csv_cell(value: object) -> str:
@@ -156,7 +165,12 @@ def _csv_cell(value: object) -> str:
 
 
 def _no_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    """A spreadsheet may pass over what it does not show at the beginning: blanks of any kind, controls, a BOM."""
+    if not text:
+        return text
+    first = next((each for each in text if unicodedata.category(each)[0] not in "CZ"), "")
+    is_guarded = text[0] in "\t\r\n" or unicodedata.normalize("NFKC", first).startswith(_FORMULA_STARTS)
+    return f"'{text}" if is_guarded else text
 
 
 def write_parquet(tables: Sequence[Table], folder: Path) -> None:

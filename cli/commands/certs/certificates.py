@@ -7,6 +7,7 @@ an authority that matters.
 import datetime as dt
 import ipaddress
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_FILE = "ca.pem"
 AUTHORITY_KEY_FILE = "ca.key"
+# Of a common name in X.520.
+MOST_NAME_CHARACTERS = 64
 _PRIVATE = 0o600
 _PUBLIC = 0o644
 _CLOCKS_MAY_DIFFER = dt.timedelta(minutes=5)
@@ -84,6 +87,45 @@ class Authority:
             .not_valid_before(self._now - _CLOCKS_MAY_DIFFER)
             .not_valid_after(until)
         )
+
+
+class BadName(ValueError):
+    """A name for which no certificate can be made; says which and why."""
+
+
+_CLIENT_NAME = re.compile(r"[\w@+-][\w@+. -]*")
+
+
+def check_client_names(clients: Sequence[str], node_ids: Iterable[int]) -> None:
+    """Each is the name of a file and in a certificate, and must be that of nothing else in the folder.
+
+    Raises BadName.
+    """
+    taken = {
+        Path(AUTHORITY_FILE).stem: "the authority",
+        **{f"node-{each}": f"node {each}" for each in node_ids},
+    }
+    for name in clients:
+        if not name or len(name) > MOST_NAME_CHARACTERS:
+            raise BadName(
+                f"a client's name has 1 to {MOST_NAME_CHARACTERS} characters, {name[:80]!r} has {len(name)}"
+            )
+        if _CLIENT_NAME.fullmatch(name) is None or name != name.strip():
+            raise BadName(
+                f"{name!r} cannot be a client's name: it may have letters, digits, and @ + - _, within it also dots "
+                "and blanks"
+            )
+        if (whose := taken.get(name.lower())) is not None:
+            raise BadName(
+                f"{name!r} is the name of {whose}'s certificate: choose another name for the client"
+            )
+        taken[name.lower()] = f"the client {name}"
+
+
+def files_of(folder: Path, node_ids: Iterable[int], clients: Iterable[str]) -> tuple[Path, ...]:
+    """What `make_certificates` writes."""
+    names = (*(f"node-{each}.pem" for each in node_ids), *(f"{name}.pem" for name in clients))
+    return tuple(folder / name for name in (AUTHORITY_FILE, AUTHORITY_KEY_FILE, *names))
 
 
 def make_certificates(

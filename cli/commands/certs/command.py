@@ -42,23 +42,37 @@ def make(
     For trying things out: the key of the authority (ca.key) lies beside them. In a config, ssl.keystore.location is
     node-{node.id}.pem and ssl.truststore.location is ca.pem.
     """
+    import os
     import time
     from datetime import UTC, datetime
 
     from kquorum.cli.clients.addresses import DEFAULT_CONFIG
-    from kquorum.cli.commands.certs.certificates import AUTHORITY_FILE, Authority, make_certificates
+    from kquorum.cli.commands.certs.certificates import (
+        AUTHORITY_FILE,
+        Authority,
+        BadName,
+        check_client_names,
+        files_of,
+        make_certificates,
+    )
     from kquorum.cli.failures import CliError, ExitStatus
     from kquorum.cli.output import console
     from kquorum.node.config.load import load_config
 
-    if (folder / AUTHORITY_FILE).exists() and not overwrite:
+    nodes = load_config(config or DEFAULT_CONFIG).nodes
+    node_ids = [node.node_id for node in nodes]
+    clients = list(dict.fromkeys(client or ["client"]))
+    try:
+        check_client_names(clients, node_ids)
+    except BadName as error:
+        raise CliError(f"--client: {error}", status=ExitStatus.USAGE) from None
+    present = [path for path in files_of(folder, node_ids, clients) if os.path.lexists(path)]
+    if present and not overwrite:
         raise CliError(
-            f"{folder} has an authority already, and certificates of two authorities do not go together: name another "
+            f"{present[0]} is there already, and certificates of two authorities do not go together: name another "
             "folder, or replace all of them with --overwrite",
             status=ExitStatus.USAGE,
         )
-    nodes = load_config(config or DEFAULT_CONFIG).nodes
-    clients = list(dict.fromkeys(client or ["client"]))
     authority = Authority("kquorum demo authority", datetime.fromtimestamp(time.time(), UTC), days)
     issued = make_certificates(
         folder, [(node.node_id, _hosts(node, host or ())) for node in nodes], clients, authority

@@ -100,11 +100,25 @@ def test_without_a_certificate_nobody_in_particular() -> None:
 
 
 @pytest.mark.parametrize(
-    "rules", ["RULE", "RULE:a", "RULE:(/x/", "default", "DEFAULT RULE:a/b/", "RULE:a/b/X"]
+    "rules",
+    [
+        "RULE",
+        "RULE:a",
+        "RULE:(/x/",
+        "default",
+        "DEFAULT RULE:a/b/",
+        "RULE:a/b/X",
+        pytest.param(f"RULE:{'(' * 5_000}a{')' * 5_000}/x/", id="nested"),
+        pytest.param(f"RULE:a{{{10**30}}}/x/", id="too many"),
+        pytest.param(f"RULE:{'(' * 5_000}/x/", id="open"),
+        pytest.param("x" * 100_000, id="long"),
+        "RULE:(a)/$2/",
+    ],
 )
 def test_rules_that_are_none(rules: str) -> None:
-    with pytest.raises(ValueError, match=r"neither DEFAULT|cannot be used"):
+    with pytest.raises(ValueError, match=r"neither DEFAULT|cannot be used") as caught:
         parse_mapping_rules(rules)
+    assert len(str(caught.value)) < 1_000
 
 
 # Logins

@@ -198,3 +198,31 @@ def test_a_pipe_in_the_place_of_a_store_is_refused_at_once(key: str, tmp_path: P
     error = refused(stores)
     assert "no regular file" in str(error)
     assert error.key == key
+
+
+@pytest.mark.parametrize("key", ["ssl.keystore.location", "ssl.truststore.location"])
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty", "a folder"])
+def test_a_device_in_the_place_of_a_store_is_refused_at_once(key: str, device: str, tmp_path: Path) -> None:
+    place = str(tmp_path) if device == "a folder" else device
+    stores = {"ssl.keystore.location": str(write(tmp_path / "node.pem", "".join(parts()))), key: place}
+    error = refused(stores)
+    assert "no regular file" in str(error)
+    assert error.key == key
+
+
+@pytest.mark.parametrize("key", ["ssl.keystore.location", "ssl.truststore.location"])
+def test_a_store_that_is_too_long_is_not_read_whole(key: str, tmp_path: Path) -> None:
+    long = tmp_path / "long.pem"
+    with long.open("wb") as file:
+        file.truncate(1 << 40)  # it takes no space on the disk
+    stores = {"ssl.keystore.location": str(write(tmp_path / "node.pem", "".join(parts()))), key: str(long)}
+    error = refused(stores)
+    assert "more than 1,048,576 bytes" in str(error)
+    assert error.key == key
+
+
+def test_all_authorities_of_a_system_fit_into_a_trust_store(tmp_path: Path) -> None:
+    one = authority().pem.decode()
+    trusted = write(tmp_path / "trusted.pem", one * 300)
+    node = write(tmp_path / "node.pem", "".join(parts()))
+    server_context({"ssl.keystore.location": node, "ssl.truststore.location": trusted})

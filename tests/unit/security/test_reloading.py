@@ -148,3 +148,21 @@ def test_material_of_keys_that_name_no_files_is_never_read_again(tmp_path: Path)
     material = TlsMaterial("inline", keys, read_tls_files)
     assert not material.refresh()
     assert TlsMaterial("nothing", {}, client_context).refresh() is False
+
+
+def test_a_store_that_became_a_device_is_not_read_and_what_was_read_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The files are looked at every few seconds: each look would read without end."""
+    write(tmp_path / "first.pem", issued("first", "localhost"))
+    store = tmp_path / "node.pem"
+    store.symlink_to(tmp_path / "first.pem")
+    material = TlsMaterial("grpc", {"ssl.keystore.location": str(store)}, read_tls_files)
+    before = material.current
+    store.unlink()
+    store.symlink_to("/dev/zero")
+    with caplog.at_level(logging.WARNING):
+        assert not material.refresh()
+        assert not material.refresh()
+    assert material.current is before
+    assert [record.getMessage().count("no regular file") for record in caplog.records] == [1]

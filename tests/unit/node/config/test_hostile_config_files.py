@@ -130,3 +130,53 @@ def test_all_impossible_values_of_a_file_are_named_at_once(tmp_path: Path) -> No
     with pytest.raises(ConfigError) as refused:
         load_config(path)
     assert {2, 4, 7} <= {each.place.line for each in refused.value.problems}
+
+
+NODE = '[[nodes]]\nnode.id = {}\nprocess.roles = "broker"\n'
+
+
+@pytest.mark.parametrize("name", ["quorum.toml", "server.properties", "client.properties"])
+def test_a_file_that_is_longer_than_any_config_is_not_read(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # it takes no space on the disk
+    option = "--command-config" if name.startswith("client") else "-c"
+    more = ("-b", "127.0.0.1:1") if name.startswith("client") else ()
+    assert run(["topics", "list", *more, option, str(path)]) == 2
+    assert "more than 1,048,576 bytes" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            SMALL + "".join(NODE.format(each) for each in range(100, 1_100)), "1,002 nodes", id="nodes"
+        ),
+        pytest.param(
+            SMALL.replace("[defaults]\n", "[defaults]\n" + "".join(f"a{n}.b = 1\n" for n in range(2_001))),
+            "2,004 keys",
+            id="defaults",
+        ),
+        pytest.param(SMALL + f"{'a.' * 200_000}a = 1\n", "nested too deeply", id="dots"),
+        pytest.param(SMALL + f"a = {{{'a . ' * 100_000}a = 1}}\n", "nested too deeply", id="inline"),
+        pytest.param(SMALL + f"[{'nodes.' * 100_000}a]\n", "nested too deeply", id="header"),
+    ],
+)
+def test_more_than_a_config_can_have_is_refused_at_once(tmp_path: Path, text: str, said: str) -> None:
+    (message,) = messages(tmp_path, text)
+    assert said in message
+
+
+def test_only_the_first_unknown_keys_are_told(tmp_path: Path) -> None:
+    """To find what each was meant to be takes some milliseconds: a file of 12,000 took half a minute."""
+    found = messages(tmp_path, SMALL + "".join(f"a.b{n} = 1\n" for n in range(5_000)))
+    assert len(found) == 101
+    assert "more than 100 unknown keys" in found[-1]
+
+
+def test_a_long_line_within_a_text_is_looked_at_once(tmp_path: Path) -> None:
+    """Where a key is written is found by a pattern, which takes long for a line that is nearly one."""
+    text = SMALL + 'broker.rack = """\n' + "-" * 500_000 + "\n[" + " " * 400_000 + '\n"""\n'
+    load_config(write(tmp_path, text))

@@ -48,6 +48,61 @@ def test_certificates_of_two_authorities_are_not_mixed(
     assert (tmp_path / "certs/ca.pem").read_bytes() != before
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("../../evil", "cannot be a client's name"),
+        ("/tmp/evil", "cannot be a client's name"),
+        ("..", "cannot be a client's name"),
+        (".hidden", "cannot be a client's name"),
+        ("two\nlines", "cannot be a client's name"),
+        ("blank ", "cannot be a client's name"),
+        ("zero\0", "cannot be a client's name"),
+        ("", "has 0"),
+        ("x" * 65, "has 65"),
+        ("ca", "of the authority's certificate"),
+        ("CA", "of the authority's certificate"),
+        ("node-1", "of node 1's certificate"),
+        ("Node-11", "of node 11's certificate"),
+    ],
+)
+def test_a_name_that_is_no_clients_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    config = write_config(tmp_path)
+    folder = tmp_path / "a/b/certs"
+    assert run(["certs", "make", str(folder), "-c", str(config), "--client", name]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not folder.exists()
+    assert not list(tmp_path.rglob("*evil*"))
+
+
+def test_two_names_that_some_file_systems_take_for_one_are_refused(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    clients = ("--client", "alice", "--client", "Alice")
+    assert run(["certs", "make", str(tmp_path / "certs"), "-c", str(config), *clients]) == 2
+
+
+@pytest.mark.parametrize("name", ["alice", "o-brien", "jörg", "ops team", "a.b@example.org"])
+def test_usual_names_are_taken(tmp_path: Path, name: str) -> None:
+    config = write_config(tmp_path)
+    assert run(["certs", "make", str(tmp_path / "certs"), "-c", str(config), "--client", name]) == 0
+    assert (tmp_path / f"certs/{name}.pem").exists()
+
+
+@pytest.mark.parametrize("there", ["node-1.pem", "client.pem", "ca.key"])
+def test_the_certificate_of_another_authority_is_not_replaced_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], there: str
+) -> None:
+    config = write_config(tmp_path)
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs" / there).write_text("kept")
+    assert run(["certs", "make", str(tmp_path / "certs"), "-c", str(config)]) == 2
+    assert there in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "certs").iterdir()] == [there]
+    assert (tmp_path / "certs" / there).read_text() == "kept"
+
+
 def test_the_example_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths in it are from the folder in which the commands are run."""
     from kquorum.node.security import check_security
