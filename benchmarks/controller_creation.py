@@ -20,20 +20,26 @@ import time
 from collections.abc import Callable, Sequence
 from random import Random
 
+from kio.schema.errors import ErrorCode
+
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from benchmarks.controller_failover import LEVEL, NODE_ID, START_MS, BenchmarkRaft, image_of
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.metadata_version import record_version
 from kquorum.metadata.image.partitions import warm_columns
 from kquorum.metadata.loader import MetadataLoader
+from kquorum.wire.codec import encode
 from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.create_topics import CreateTopicsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import decode_record, encode_record
 
@@ -76,17 +82,21 @@ class Creator:
     def create(self, names: list[str], partitions: int) -> None:
         topics = [{"name": name, "num_partitions": partitions, **TOPIC} for name in names]
         values = {"topics": topics, "timeout": 60_000, "validate_only": False}
+        written = encode(build(request_class(ApiKey.CREATE_TOPICS, VERSION), values))
+        body, _ = read_request(ApiKey.CREATE_TOPICS, VERSION, written, 0, len(written))
         request = ControllerRequest(
             api_key=ApiKey.CREATE_TOPICS,
             api_version=VERSION,
-            body=build(request_class(ApiKey.CREATE_TOPICS, VERSION), values),
+            body=body,
             principal="User:benchmark",
         )
-        answers: list[Values] = []
+        answers: list[Response] = []
         self._turn(lambda: self.controller.handle_request(START_MS, request, answers.append))
         while not answers:
             self._turn(lambda: self.controller.handle_time(START_MS))
-        assert all(not int(topic["error_code"]) for topic in answers[0]["topics"])
+        (answer,) = answers
+        assert isinstance(answer, CreateTopicsResponse)
+        assert all(topic.error_code is ErrorCode.none for topic in answer.topics)
 
 
 def replay_and_encode(image: MetadataImage, batches: list[LogBatch]) -> float:

@@ -33,7 +33,8 @@ from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
 from kquorum.metadata.controller.partitions.broker_movement import Movement
 from kquorum.metadata.controller.partitions.change_batch import movement_records
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.forwarding import tells_error
 from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.features import FeaturesDelta
@@ -43,11 +44,14 @@ from kquorum.metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import Accumulator
+from kquorum.wire.codec import encode
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.message_schema import Response
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import encode_record
 
@@ -149,18 +153,20 @@ class Cluster:
 
     def request(self, api_key: ApiKey, version: int, **values: Any) -> list[float]:
         """Answers the seconds of each turn until all that follows from it is done."""
-        answers: list[Values] = []
+        answers: list[Response] = []
+        written = encode(build(request_class(api_key, version), values))
+        body, _ = read_request(api_key, version, written, 0, len(written))
         request = ControllerRequest(
             api_key=api_key,
             api_version=version,
-            body=build(request_class(api_key, version), values),
+            body=body,
             principal="User:benchmark",
         )
         begin = time.process_time()
         self.controller.handle_request(self.now_ms, request, answers.append)
         first = time.process_time() - begin
         seconds = self._turns(lambda: bool(answers) and self.controller.next_deadline_ms() != 0)
-        assert not int(answers[0]["error_code"]), answers
+        assert not tells_error(answers[0]), answers
         return [first, *seconds]
 
     def _turns(self, is_over: Callable[[], bool]) -> list[float]:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kio.schema.errors import ErrorCode
+
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_creation import Creator
 from benchmarks.controller_failover import START_MS, image_of
@@ -21,10 +23,14 @@ from kquorum.metadata.controller.partitions import alter_partition
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
-from kquorum.wire.codec import decode, encode
+from kquorum.wire import message_codec
+from kquorum.wire.codec import encode
+from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.alter_partition import AlterPartitionResponse
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.entities import build
 
 BROKERS, PARTITIONS_OF_A_TOPIC, VERSION = 3, 500, 3
@@ -79,9 +85,9 @@ def measured(
         profiler.enable()
     for request in requests:
         began = time.process_time()
-        body, _ = decode(request_class(ApiKey.ALTER_PARTITION, VERSION), request)
+        body, _ = read_request(ApiKey.ALTER_PARTITION, VERSION, request, 0, len(request))
         read = time.process_time()
-        answers: list[Values] = []
+        answers: list[Response] = []
         asked = ControllerRequest(api_key=ApiKey.ALTER_PARTITION, api_version=VERSION, body=body)
         creator.controller.handle_request(START_MS, asked, answers.append)
         while not answers:
@@ -89,11 +95,13 @@ def measured(
             if not answers:
                 creator.controller.handle_time(START_MS)
         decided = time.process_time()
-        encode(build(response_class(ApiKey.ALTER_PARTITION, VERSION), answers[0]))
+        message_codec.encode(answers[0], VERSION)
         answered = time.process_time()
-        for topic in answers[0]["topics"]:
-            count += len(topic["partitions"])
-            assert not any(int(each["error_code"]) for each in topic["partitions"])
+        (answer,) = answers
+        assert isinstance(answer, AlterPartitionResponse)
+        for topic in answer.topics:
+            count += len(topic.partitions)
+            assert all(each.error_code is ErrorCode.none for each in topic.partitions)
         seconds["read"] += read - began
         seconds["decide"] += decided - read
         seconds["answer"] += answered - decided

@@ -4,7 +4,7 @@ Where the note says that nothing was refused, each entry of the request was done
 Topics are looked for in the images besides: a new one has an id, and of several some may be there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -18,13 +18,20 @@ from kquorum.broker.request_effects import (
     deleted_topic,
     grown_topic,
     new_token,
-    token_values,
 )
 from kquorum.metadata.controller.refusals import refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller.security.delegation_tokens import created
+from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from kquorum.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from kquorum.wire.messages.delete_acls import DeleteAclsResponse
+from kquorum.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
 
 # Their answers hold an outcome for each entry of the request, and little else.
 _PLAIN_ANSWERS = frozenset(
@@ -70,59 +77,60 @@ class ForwardedResponseRecovery:
             case _:
                 return change.is_whole and request.api_key in _PLAIN_ANSWERS
 
-    def lost_answer(self, request: ControllerRequest, change: Change) -> Any:
+    def lost_answer(self, request: ControllerRequest, change: Change) -> Response:
         """The response, for what `can_be_told`."""
-        values = refusal(request, _DONE if change.is_whole else _UNKNOWN)
         if request.api_key is ApiKey.DELETE_ACLS:
-            values["filter_results"] = deleted_acls(request, change)
-        elif request.api_key is ApiKey.CREATE_DELEGATION_TOKEN:
+            return DeleteAclsResponse(filter_results=deleted_acls(request.body, change))
+        if request.api_key is ApiKey.CREATE_DELEGATION_TOKEN:
             token = new_token(request, change)
             assert token is not None, "such an answer cannot be told"
-            values |= token_values(token, self._token_secret_key or "")
-        response = build(response_class(request.api_key, request.api_version), values)
+            return created(request, token, self._token_secret_key or "")
+        response = refusal(request, _DONE if change.is_whole else _UNKNOWN)
         return self.mended_answer(request, response, change)
 
-    def mended_answer(self, request: ControllerRequest, response: Any, change: Change) -> Any:
+    def mended_answer(self, request: ControllerRequest, response: Response, change: Change) -> Response:
         """With the topics that are new, gone or grown in the image told as such."""
-        if request.api_key not in _TOPIC_ENTRIES:
-            return response
-        codes, entries_name, effect_of = _TOPIC_ENTRIES[request.api_key]
+        match response:
+            case CreateTopicsResponse():
+                topics = [self._created(each, change) or each for each in response.topics]
+                return replace(response, topics=tuple(topics))
+            case DeleteTopicsResponse():
+                responses = [_deleted(each, change) or each for each in response.responses]
+                return replace(response, responses=tuple(responses))
+            case CreatePartitionsResponse():
+                results = [_grown(request.body, each, change) or each for each in response.results]
+                return replace(response, results=tuple(results))
+            case _:
+                return response
 
-        def mended(entry: Any) -> Any:
-            may_be_done = entry.error_code in codes or entry.error_code in (ErrorCode.none, _UNKNOWN.code)
-            values = effect_of(request, change, entry, self._configs_of) if may_be_done else None
-            done = {"error_code": ErrorCode.none, "error_message": None}
-            return entry if values is None else build(type(entry), done | values)
-
-        return replace(response, **{entries_name: tuple(map(mended, getattr(response, entries_name)))})
+    def _created(self, entry: CreatableTopicResult, change: Change) -> CreatableTopicResult | None:
+        may_be_done = entry.error_code in (*_MAY_BE_DONE, ErrorCode.topic_already_exists)
+        return created_topic(change, entry, self._configs_of) if may_be_done else None
 
 
-def says_undone(request: ControllerRequest, response: Any) -> bool:
+# Besides the codes of what is done already.
+_MAY_BE_DONE = (ErrorCode.none, _UNKNOWN.code)
+
+
+def _deleted(entry: DeletableTopicResult, change: Change) -> DeletableTopicResult | None:
+    gone = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
+    return deleted_topic(change, entry) if entry.error_code in (*_MAY_BE_DONE, *gone) else None
+
+
+def _grown(
+    request: CreatePartitionsRequest, entry: CreatePartitionsTopicResult, change: Change
+) -> CreatePartitionsTopicResult | None:
+    may_be_done = entry.error_code in (*_MAY_BE_DONE, ErrorCode.invalid_partitions)
+    return grown_topic(request, change, entry) if may_be_done else None
+
+
+def says_undone(response: Response) -> bool:
     """Whether anything is refused in an answer, as it may be because it is done already."""
-    if request.api_key is ApiKey.DELETE_ACLS and not all(
+    if isinstance(response, DeleteAclsResponse) and not all(
         result.matching_acls for result in response.filter_results
     ):
         return True
     return any(outcome.error_code is not ErrorCode.none for outcome in _outcomes(response))
-
-
-# The codes of what is done already, where in the response its entries are, and what to tell of one that is done.
-_TOPIC_ENTRIES: Mapping[
-    ApiKey,
-    tuple[
-        frozenset[ErrorCode],
-        str,
-        Callable[[ControllerRequest, Change, Any, ConfigsOf], Values | None],
-    ],
-] = {
-    ApiKey.CREATE_TOPICS: (frozenset({ErrorCode.topic_already_exists}), "topics", created_topic),
-    ApiKey.DELETE_TOPICS: (
-        frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id}),
-        "responses",
-        deleted_topic,
-    ),
-    ApiKey.CREATE_PARTITIONS: (frozenset({ErrorCode.invalid_partitions}), "results", grown_topic),
-}
 
 
 def _outcomes(response: Any) -> Iterator[Any]:

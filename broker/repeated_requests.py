@@ -8,7 +8,6 @@ not asked for again, and is told as done.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -18,6 +17,7 @@ from kquorum.metadata.controller.divided_requests import may_be_divided
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.message_schema import Response
 from kquorum.wire.proto.audit_pb2 import AuditNote
 
 
@@ -65,9 +65,9 @@ class RepeatedRequests:
                 watched.change = Change(before, image, note.is_whole)
                 watched.on_carried_out()
 
-    def has_to_wait(self, response: Any, watched: Watched) -> bool:
+    def has_to_wait(self, response: Response, watched: Watched) -> bool:
         """Whether the answer may be due to an attempt before it, of which this broker's image does not tell yet."""
-        return watched.is_in_doubt and watched.change is None and says_undone(watched.request, response)
+        return watched.is_in_doubt and watched.change is None and says_undone(response)
 
     def is_done(self, watched: Watched) -> bool:
         """Whether to send it again would be of no use. A controller that decides a long request in parts may have been
@@ -81,16 +81,16 @@ class RepeatedRequests:
         """Whether the image holds an answer, though it may be of a part."""
         return watched.change is not None and self._answers.can_be_told(watched.request, watched.change)
 
-    def lost_answer(self, watched: Watched) -> Any:
+    def lost_answer(self, watched: Watched) -> Response:
         """What the lost answer said, where that can be told."""
         assert watched.change is not None, "the image does not tell"
         return self._answers.lost_answer(watched.request, watched.change)
 
-    def first_answer(self, response: Any, watched: Watched) -> Any:
+    def first_answer(self, response: Response, watched: Watched) -> Response:
         """A later attempt's answer with what an earlier one has done told as done; the same one where there is
         nothing."""
         change, request = watched.change, watched.request
-        if not watched.is_in_doubt or change is None or not says_undone(request, response):
+        if not watched.is_in_doubt or change is None or not says_undone(response):
             return response
         if change.is_whole and self._answers.can_be_told(request, change):
             return self._answers.lost_answer(request, change)

@@ -16,6 +16,7 @@ from kquorum.metadata.authorizer.config_rules import (
     judge_alter_configs,
     judge_describe_configs,
     judge_describe_configs_in_slices,
+    judge_incremental_alter_configs,
 )
 from kquorum.metadata.authorizer.token_rules import (
     judge_create_token,
@@ -45,7 +46,7 @@ from kquorum.metadata.controller.partitions.reassignments import (
     list_partition_reassignments,
 )
 from kquorum.metadata.controller.quorum.features import update_features
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.security.acls import create_acls, delete_acls
 from kquorum.metadata.controller.security.delegation_tokens import (
@@ -73,8 +74,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody
 
 Handler = Callable[[DecisionContext, ControllerRequest], ControllerResult]
-Reader = Callable[[MetadataImage, ControllerRequest], Values]
-Describer = Callable[[DescribeRequest], Response | Values]
+Reader = Callable[[MetadataImage, ControllerRequest], Response]
+Describer = Callable[[DescribeRequest], Response]
 Slices = Callable[[DescribeRequest], Iterator[EncodedBody | None]]
 
 
@@ -161,7 +162,6 @@ _DESCRIBE_CONFIGS: Final = on_cluster(Operation.DESCRIBE_CONFIGS)
 _ALTER: Final = on_cluster(Operation.ALTER)
 _ALTER_ENTRIES: Final = on_cluster(Operation.ALTER, needs_body=True)
 _ALTER_CONFIGS_ENTRIES: Final = on_cluster(Operation.ALTER_CONFIGS, needs_body=True)
-_ALTER_CONFIGS: Final = Authorization(rule=judge_alter_configs)
 _CREATE_TOKEN: Final = Authorization(rule=judge_create_token, needs_authorizer=False)
 _TOKEN: Final = Authorization(rule=judge_token_request, needs_authorizer=False)
 
@@ -197,8 +197,12 @@ _LINES: Final[tuple[ControllerApi, ...]] = (
     _administration(ApiKey.CREATE_TOPICS, Authorization(rule=judge_create_topics), create_topics),
     _administration(ApiKey.DELETE_TOPICS, Authorization(rule=judge_delete_topics), delete_topics),
     _administration(ApiKey.CREATE_PARTITIONS, Authorization(rule=judge_create_partitions), create_partitions),
-    _administration(ApiKey.ALTER_CONFIGS, _ALTER_CONFIGS, alter_configs),
-    _administration(ApiKey.INCREMENTAL_ALTER_CONFIGS, _ALTER_CONFIGS, incremental_alter_configs),
+    _administration(ApiKey.ALTER_CONFIGS, Authorization(rule=judge_alter_configs), alter_configs),
+    _administration(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        Authorization(rule=judge_incremental_alter_configs),
+        incremental_alter_configs,
+    ),
     _administration(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         _ALTER_ENTRIES,

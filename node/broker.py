@@ -29,7 +29,6 @@ from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.repeated_requests import RepeatedRequests
 from kquorum.metadata.adapters.listener import server_features
 from kquorum.metadata.adapters.request_bounds import RequestBounds
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs
 from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG
 from kquorum.metadata.features import SUPPORTED_FEATURES, registration_features
@@ -45,6 +44,7 @@ from kquorum.node.folders import NodeFolders
 from kquorum.node.quorum_member import QuorumMember
 from kquorum.node.servers import advertised, kafka_servers
 from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.wire.messages.create_topics import CreatableTopicConfigs
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.warm_up import warm_up
 
@@ -218,7 +218,7 @@ class BrokerRole:
         )
         return BrokerListener(services, bounds=RequestBounds(self._config.kquorum_request_max_entries))
 
-    def _topic_configs(self, image: MetadataImage, topic_name: str) -> list[Values]:
+    def _topic_configs(self, image: MetadataImage, topic_name: str) -> tuple[CreatableTopicConfigs, ...]:
         return effective_topic_configs(image, topic_name, self._config.node_id, self._config.as_kafka_keys())
 
     async def _listen(self, listener: BrokerListener) -> None:

@@ -25,11 +25,14 @@ from kquorum.network.aside import is_long
 from kquorum.network.bounded_log import BoundedLog
 from kquorum.network.errors import NoCommonVersion
 from kquorum.network.requests import RequestContext as ClientContext
-from kquorum.wire.codec import decode, encode
+from kquorum.wire import message_codec
+from kquorum.wire.codec import decode
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import (
+    message_types,
     request_class,
     response_class,
     response_header_version,
@@ -135,14 +138,14 @@ class Forwarder:
             watched.request.api_key.name,
             context.header.client_id,
         )
-        return await _made(context, lambda: EncodedBody(encode(self._repeated.lost_answer(watched))))
+        return await _made(context, lambda: _encoded(context.header, self._repeated.lost_answer(watched)))
 
     async def _first_answer(
         self, context: RequestContext, answer: EncodedBody, watched: Watched
     ) -> EncodedBody:
         """What the lost answer said, as far as the log tells. Raises DecodeError."""
         header = context.header
-        response: Any = decode(response_class(header.api_key, header.api_version), answer.data)[0]
+        response = message_codec.decode(message_types(header.api_key)[1], header.api_version, answer.data)[0]
         if self._repeated.has_to_wait(response, watched):
             seen = asyncio.Event()
             watched.on_carried_out = seen.set
@@ -154,7 +157,7 @@ class Forwarder:
 
         def made() -> EncodedBody:
             first = self._repeated.first_answer(response, watched)
-            return answer if first is response else EncodedBody(encode(first))
+            return answer if first is response else _encoded(header, first)
 
         return await _made(context, made)
 
@@ -225,11 +228,9 @@ def _was_wrapped_by_standby(header: RequestHeader, envelope: Any) -> bool:
 
 def _refused(header: RequestHeader, request: Any, error: ErrorCode, reason: str) -> EncodedBody:
     api_key = ApiKey(header.api_key)
-    if api_key is ApiKey.DESCRIBE_QUORUM:
-        values: Values = {"error_code": error, "error_message": reason, "topics": (), "nodes": ()}
-    elif api_key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
-        values = {"throttle_time": 0, "error_code": error, "error_message": reason}
-    else:
-        inner = ControllerRequest(api_key=api_key, api_version=header.api_version, body=request)
-        values = refusal(inner, ApiError(error, reason))
-    return EncodedBody(encode(build(response_class(api_key, header.api_version), values)))
+    inner = ControllerRequest(api_key=api_key, api_version=header.api_version, body=request)
+    return _encoded(header, refusal(inner, ApiError(error, reason)))
+
+
+def _encoded(header: RequestHeader, response: Response) -> EncodedBody:
+    return EncodedBody(message_codec.encode(response, header.api_version))

@@ -15,7 +15,8 @@ from kquorum.broker.apis.api import Answer, BrokerApi, Forwarded, Local, LocalAs
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.apis.services import BrokerServices
 from kquorum.metadata.adapters.request_bounds import RequestBounds
-from kquorum.metadata.adapters.requests import controller_request, refused_entity
+from kquorum.metadata.adapters.requests import controller_request
+from kquorum.metadata.adapters.requests import refused as refused_body
 from kquorum.metadata.authorizer.authorization import Authorization
 from kquorum.metadata.authorizer.gate import AuthorizationResult
 from kquorum.network.aside import Aside, is_long
@@ -56,7 +57,7 @@ class BrokerListener:
         api = self._apis[context.header.api_key]
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
-            refused = partial(refused_entity, controller_request(context, request), excess)
+            refused = partial(refused_body, controller_request(context, request), excess)
             self._answer(context, refused, reply, aside=True)
             return
         authorization = api.authorization

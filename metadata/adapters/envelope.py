@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import FORWARDABLE_APIS
 from kquorum.metadata.forwarding import (
     ForwardedPrincipal,
@@ -16,17 +16,18 @@ from kquorum.metadata.forwarding import (
     decode_principal,
     is_for_the_leader,
 )
-from kquorum.wire.codec import decode_bounded, elements_read
 from kquorum.wire.errors import DecodeError
+from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kquorum.wire.operator_reason import reason_of
 from kquorum.wire.protocol.api_keys import ApiKey, api_name
-from kquorum.wire.protocol.apis import is_supported, request_class, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import is_supported
+from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.headers import UnsupportedRequest, decode_request_header, encode_response
 
 log = logging.getLogger("metadata.envelope")
 
-_NOT_CONTROLLER: Values = {"error_code": ErrorCode.not_controller, "response_data": None}
+_NOT_CONTROLLER: Final = EnvelopeResponse(error_code=ErrorCode.not_controller)
 
 
 class EnvelopeRefusedError(Exception):
@@ -55,11 +56,12 @@ class Unwrapped:
         """
         api_key = self.request.api_key
         try:
-            cls = request_class(api_key, self.request.api_version)
-            body, _ = decode_bounded(cls, self.data, self.position, max_elements(api_key))
+            body, elements = read_request(
+                api_key, self.request.api_version, self.data, self.position, max_elements(api_key)
+            )
         except DecodeError as error:
             raise _unreadable(error) from None
-        return replace(self.request, body=body), elements_read()
+        return replace(self.request, body=body), elements
 
 
 def is_unwrapped(served: Mapping[ApiKey, tuple[int, int]], api_key: int, version: int) -> bool:
@@ -67,7 +69,7 @@ def is_unwrapped(served: Mapping[ApiKey, tuple[int, int]], api_key: int, version
     return api_key in FORWARDABLE_APIS and api_key in served and is_supported(api_key, version)
 
 
-def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Unwrapped:
+def unwrap(envelope: EnvelopeRequest, served: Mapping[ApiKey, tuple[int, int]]) -> Unwrapped:
     """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (rule C19)."""
     principal = _principal(envelope.request_principal)
     address = _address(envelope.client_host_address)
@@ -103,33 +105,33 @@ def _unreadable(error: DecodeError) -> EnvelopeRefusedError:
     return EnvelopeRefusedError(ErrorCode.unsupported_version, f"the request inside: {error}")
 
 
-def wrap(request: ControllerRequest, values: Values) -> Values:
+def wrap(request: ControllerRequest, response: Response) -> EnvelopeResponse:
     """The envelope's answer: that this node does not lead is raised to the outside, so that the broker looks for the
     leader (docs/standby.md).
 
     An answer that cannot be encoded is our fault, but no answer at all would make the broker ask again and again.
     """
-    if is_for_the_leader(request.api_key, values):
-        return _NOT_CONTROLLER.copy()
+    if is_for_the_leader(request.api_key, response):
+        return _NOT_CONTROLLER
     try:
-        return _wrapped(request, build(response_class(request.api_key, request.api_version), values))
+        return _wrapped(request, response)
     except Exception:
         log.exception("the answer to %s cannot be encoded", request.api_key.name)
-        return {"error_code": ErrorCode.unknown_server_error, "response_data": None}
+        return EnvelopeResponse(error_code=ErrorCode.unknown_server_error)
 
 
-def wrap_entity(request: ControllerRequest, entity: Any) -> Values:
+def wrap_entity(request: ControllerRequest, entity: Any) -> EnvelopeResponse:
     """As `wrap`, for an answer of the replica's."""
-    return _NOT_CONTROLLER.copy() if is_for_the_leader(request.api_key, entity) else _wrapped(request, entity)
+    return _NOT_CONTROLLER if is_for_the_leader(request.api_key, entity) else _wrapped(request, entity)
 
 
-def _wrapped(request: ControllerRequest, entity: Any) -> Values:
+def _wrapped(request: ControllerRequest, entity: Any) -> EnvelopeResponse:
     data = encode_response(request.api_key, request.api_version, request.correlation_id, entity)
-    return {"error_code": ErrorCode.none, "response_data": data}
+    return EnvelopeResponse(response_data=data)
 
 
-def refusal_of(error: EnvelopeRefusedError) -> Values:
-    return {"error_code": error.error, "response_data": None}
+def refusal_of(error: EnvelopeRefusedError) -> EnvelopeResponse:
+    return EnvelopeResponse(error_code=error.error)
 
 
 def _principal(data: bytes | None) -> ForwardedPrincipal:

@@ -22,9 +22,9 @@ from kquorum.metadata.adapters.envelope import (
     wrap_entity,
 )
 from kquorum.metadata.adapters.request_bounds import RequestBounds
-from kquorum.metadata.adapters.requests import controller_request, refused_entity
+from kquorum.metadata.adapters.requests import controller_request, encoded, refused
 from kquorum.metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import (
     CONTROLLER_APIS,
     ControllerApi,
@@ -42,11 +42,13 @@ from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Handler, Reply, RequestContext
 from kquorum.network.turns import Work, turns_of
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
+from kquorum.wire import message_codec
 from kquorum.wire.forwarding_id import forwarding_id_of
+from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, encode_body
+from kquorum.wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 from kquorum.wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("metadata.listener")
@@ -58,7 +60,7 @@ class RequestSink(Protocol):
     """The part of a Controller that a listener needs."""
 
     def handle_request(
-        self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]
+        self, now_ms: int, request: ControllerRequest, reply: Callable[[Response], None]
     ) -> None: ...
 
     def note_change(self, now_ms: int, request: ControllerRequest, words: str) -> None: ...
@@ -128,12 +130,11 @@ class ControllerListener:
         api = CONTROLLER_APIS[asked.api_key]
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
-            self._answer_aside(asked.api_version, partial(refused_entity, asked, excess), reply)
+            self._answer_aside(partial(refused, asked, excess), reply)
             return
-        answer = response_class(asked.api_key, asked.api_version)
         passage = self._judge(api, asked)
         if passage.answer is not None:
-            reply(build(answer, passage.answer))
+            reply(encoded(asked, passage.answer))
             return
         match api:
             case QuorumRequest():
@@ -144,15 +145,15 @@ class ControllerListener:
                 # All of the request is allowed.
                 reply_in_slices(slices(self._question(context, request)).__next__, reply)
             case Question():
-                values = api.describe(self._question(context, passage.verdict.body))
-                reply(build(answer, passage.verdict.complete(values)))
+                response = api.describe(self._question(context, passage.verdict.body))
+                reply(encoded(asked, passage.verdict.complete(response)))
             case _:
                 self._hand_over(
                     asked,
                     passage,
                     context,
                     reply,
-                    lambda values: build(answer, values),
+                    partial(encoded, asked),
                     is_long=is_long(context.frame),
                 )
 
@@ -160,13 +161,13 @@ class ControllerListener:
         """The admission of a KafkaServer: what refuses a request before its body is read."""
         asked = controller_request(context, None)
         refusal = self._judge_header(asked)
-        return None if refusal is None else build(response_class(asked.api_key, asked.api_version), refusal)
+        return None if refusal is None else encoded(asked, refusal)
 
     def stop(self) -> None:
         """Give up the long requests that are still to be read."""
         self._aside.close()
 
-    def _judge_header(self, request: ControllerRequest) -> Values | None:
+    def _judge_header(self, request: ControllerRequest) -> Response | None:
         authorization = CONTROLLER_APIS[request.api_key].authorization
         return self._gate.judge_header(authorization, request, self._image(), self._topics())
 
@@ -179,7 +180,7 @@ class ControllerListener:
         passage: AuthorizationResult,
         context: RequestContext,
         reply: Reply,
-        entity_of: Callable[[Values], Any],
+        encode: Callable[[Response], EncodedBody],
         *,
         is_long: bool,
     ) -> None:
@@ -187,21 +188,21 @@ class ControllerListener:
         what is wrong with one must end its connection and no more."""
         now_ms = self._now_ms()
 
-        def answer(values: Values) -> None:
+        def answer(response: Response) -> None:
             if is_long:
-                version = context.header.api_version
-                self._answer_aside(version, lambda: entity_of(passage.verdict.complete(values)), reply)
+                self._answer_aside(lambda: encode(passage.verdict.complete(response)), reply)
                 return
             try:
-                entity = entity_of(passage.verdict.complete(values))
+                body = encode(passage.verdict.complete(response))
             except Exception:
                 log.exception("the answer to %s cannot be encoded", request.api_key.name)
-                entity = None
-            reply(entity)
+                reply(None)
+                return
+            reply(body)
 
-        body = passage.verdict.body
+        asked = passage.verdict.body
         request = replace(
-            request, body=body, is_part=body != request.body, received_at_ms=now_ms - context.waited_ms
+            request, body=asked, is_part=asked != request.body, received_at_ms=now_ms - context.waited_ms
         )
         self._controller.handle_request(now_ms, request, answer)
         self._wake()
@@ -217,7 +218,7 @@ class ControllerListener:
             node_configs=self._node_configs,
         )
 
-    def _serve_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
+    def _serve_envelope(self, context: RequestContext, envelope: EnvelopeRequest, reply: Reply) -> None:
         cold = cold_version(envelope.request_data)
         if cold is None or not is_unwrapped(self.supported, *cold):
             self._open_envelope(context, envelope, reply)
@@ -226,7 +227,11 @@ class ControllerListener:
         warming.add_done_callback(_in_its_turn(partial(self._has_warmed, context, envelope, reply)))
 
     def _has_warmed(
-        self, context: RequestContext, envelope: Any, reply: Reply, warming: "asyncio.Future[None]"
+        self,
+        context: RequestContext,
+        envelope: EnvelopeRequest,
+        reply: Reply,
+        warming: "asyncio.Future[None]",
     ) -> None:
         """The version of the request inside of an envelope was imported, or could not be."""
         if warming.cancelled():
@@ -239,16 +244,16 @@ class ControllerListener:
             log.exception("a forwarded request could not be answered")
             reply(None)
 
-    def _open_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
+    def _open_envelope(self, context: RequestContext, envelope: EnvelopeRequest, reply: Reply) -> None:
         try:
             found = unwrap(envelope, self.supported)
         except EnvelopeRefusedError as error:
-            reply(build(response_class(ApiKey.ENVELOPE, context.header.api_version), refusal_of(error)))
+            reply(_envelope(context, refusal_of(error)))
             return
         asked = replace(found.request, forwarding_id=forwarding_id_of(context.header.tagged_fields))
         refusal = self._judge_header(asked)
         if refusal is not None:
-            reply(build(response_class(ApiKey.ENVELOPE, context.header.api_version), wrap(asked, refusal)))
+            reply(_envelope(context, wrap(asked, refusal)))
             return
         found = replace(found, request=asked)
         if not is_long_to_read(found.data):
@@ -273,29 +278,24 @@ class ControllerListener:
     def _serve_inside(
         self, context: RequestContext, read: Callable[[], tuple[ControllerRequest, int]], reply: Reply
     ) -> None:
-        answer = response_class(ApiKey.ENVELOPE, context.header.api_version)
         try:
             inner, elements = read()
         except EnvelopeRefusedError as error:
-            reply(build(answer, refusal_of(error)))
+            reply(_envelope(context, refusal_of(error)))
             return
         api = CONTROLLER_APIS[inner.api_key]
         excess = self._bounds.excess(api.entry_limit, elements)
         if excess is not None:
-            self._answer_aside(
-                context.header.api_version,
-                lambda: build(answer, wrap_entity(inner, refused_entity(inner, excess))),
-                reply,
-            )
+            self._answer_aside(lambda: _envelope(context, wrap_entity(inner, refused(inner, excess))), reply)
             return
         passage = self._judge(api, inner)
         if passage.answer is not None:
-            reply(build(answer, wrap(inner, passage.answer)))
+            reply(_envelope(context, wrap(inner, passage.answer)))
             return
         if isinstance(api, QuorumRequest):
             forwarded = replace(context, header=_inner_header(inner), principal=inner.principal)
             reply_inside = self._noting(
-                api, inner, lambda entity: _reply_wrapped(answer, inner, entity, reply)
+                api, inner, lambda entity: _reply_wrapped(context, inner, entity, reply)
             )
             self._handle_raft(forwarded, inner.body, reply_inside)
             return
@@ -304,11 +304,11 @@ class ControllerListener:
             passage,
             context,
             reply,
-            lambda values: build(answer, wrap(inner, values)),
+            lambda response: _envelope(context, wrap(inner, response)),
             is_long=is_long(context.frame),
         )
 
-    def _answer_aside(self, version: int, make: Callable[[], Any], reply: Reply) -> None:
+    def _answer_aside(self, make: Callable[[], EncodedBody], reply: Reply) -> None:
         """A refusal of many entries is made in the thread of long requests."""
 
         def made(answer: "asyncio.Future[EncodedBody]") -> None:
@@ -317,7 +317,7 @@ class ControllerListener:
             failed = answer.cancelled() or answer.exception() is not None
             reply(None if failed else answer.result())
 
-        self._aside.begin(lambda: EncodedBody(encode_body(make(), version))).add_done_callback(made)
+        self._aside.begin(make).add_done_callback(made)
 
     def _noting(self, api: QuorumRequest, request: ControllerRequest, reply: Reply) -> Reply:
         """The replica changes the voters and writes no audit notes, so a change that was made is noted here."""
@@ -343,9 +343,13 @@ def _in_its_turn(go_on: Callable[["asyncio.Future[T]"], None]) -> Callable[["asy
     return ask
 
 
-def _reply_wrapped(answer: type[Any], inner: ControllerRequest, entity: Any, reply: Reply) -> None:
+def _envelope(context: RequestContext, response: EnvelopeResponse) -> EncodedBody:
+    return EncodedBody(message_codec.encode(response, context.header.api_version))
+
+
+def _reply_wrapped(context: RequestContext, inner: ControllerRequest, entity: Any, reply: Reply) -> None:
     """No answer inside is no answer outside: the connection ends, and the broker asks again."""
-    reply(None if entity is None else build(answer, wrap_entity(inner, entity)))
+    reply(None if entity is None else _envelope(context, wrap_entity(inner, entity)))
 
 
 def _inner_header(inner: ControllerRequest) -> RequestHeader:

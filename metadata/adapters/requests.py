@@ -5,10 +5,11 @@ from typing import Any
 from kquorum.metadata.controller.refusals import refusal
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.network.requests import RequestContext
+from kquorum.wire import message_codec
+from kquorum.wire.message_schema import Response
 from kquorum.wire.operator_reason import reason_of
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import EncodedBody
 
 
 def controller_request(context: RequestContext, body: Any) -> ControllerRequest:
@@ -27,6 +28,10 @@ def controller_request(context: RequestContext, body: Any) -> ControllerRequest:
     )
 
 
-def refused_entity(request: ControllerRequest, error: ApiError) -> Any:
-    """The response, of the request's version."""
-    return build(response_class(request.api_key, request.api_version), refusal(request, error))
+def encoded(request: ControllerRequest, response: Response) -> EncodedBody:
+    """In the request's version."""
+    return EncodedBody(message_codec.encode(response, request.api_version))
+
+
+def refused(request: ControllerRequest, error: ApiError) -> EncodedBody:
+    return encoded(request, refusal(request, error))

@@ -1,9 +1,12 @@
 """APIs that are for the cluster as a whole: one question, and all or nothing."""
 
+from dataclasses import replace
+
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
 from kquorum.metadata.authorizer.verdict import Verdict
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 _FAILED = FAILED[ResourceType.CLUSTER]
 
@@ -23,12 +26,13 @@ class OnCluster:
 
 def judge_describe_cluster(access: Access, request: ControllerRequest) -> Verdict:
     """At a controller, which tells of controllers: that takes ALTER (KIP-919)."""
+    body: DescribeClusterRequest = request.body
     verdict = OnCluster(Operation.ALTER)(access, request)
-    if verdict.refusal is not None or not request.body.include_cluster_authorized_operations:
+    if verdict.refusal is not None or not body.include_cluster_authorized_operations:
         return verdict
     operations = access.operations_on_cluster()
 
-    def complete(values: Values) -> Values:
-        return {**values, "cluster_authorized_operations": operations}
+    def complete(response: DescribeClusterResponse) -> DescribeClusterResponse:
+        return replace(response, cluster_authorized_operations=operations)
 
-    return Verdict(request.body, complete)
+    return Verdict(body, complete)

@@ -10,9 +10,10 @@ from kquorum.metadata.authorizer.authorizer import Authorizer, NotLoadedError
 from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.verdict import Verdict
 from kquorum.metadata.controller import refusals
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.topics import TopicsImage
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 
 
@@ -22,7 +23,7 @@ class AuthorizationResult:
     is completed by the verdict."""
 
     verdict: Verdict
-    answer: Values | None = None
+    answer: Response | None = None
 
 
 class RequestAuthorizer:
@@ -62,7 +63,7 @@ class RequestAuthorizer:
         request: ControllerRequest,
         image: MetadataImage,
         topics: TopicsImage | None = None,
-    ) -> Values | None:
+    ) -> Response | None:
         """The refusal of a request whose body is not read yet; None where the rule needs the body."""
         if authorization.needs_body:
             return None

@@ -4,16 +4,33 @@ A topic that is named twice goes on whatever it is: that it is named twice is al
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Protocol, TypeVar
+from uuid import UUID
 
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
-from kquorum.metadata.authorizer.verdict import Verdict, adding
+from kquorum.metadata.authorizer.verdict import Verdict
 from kquorum.metadata.controller.refusals import topic_refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.topic_names import METADATA_TOPIC_NAME
+from kquorum.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from kquorum.wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kquorum.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from kquorum.wire.uuids import ZERO_UUID
 
 _FAILED = FAILED[ResourceType.TOPIC]
@@ -22,69 +39,80 @@ _REFUSED = ApiError(_FAILED, "Authorization failed.")
 
 def judge_create_topics(access: Access, request: ControllerRequest) -> Verdict:
     """CREATE on the cluster or on the topic. The configs in effect are told to who has DESCRIBE_CONFIGS on it."""
+    body: CreateTopicsRequest = request.body
     may_create_all = access.allows_on_cluster(Operation.CREATE, is_asked=False)
 
     def may_create(name: str) -> bool:
         # The prohibited topic is refused further on, with a reason of its own.
         return may_create_all or name == METADATA_TOPIC_NAME or access.allows_on_topic(Operation.CREATE, name)
 
-    allowed, refused = _parted(request.body.topics, may_create)
+    allowed, refused = _parted(body.topics, may_create)
     hidden = {
         topic.name
         for topic in allowed
         if not access.allows_on_topic(Operation.DESCRIBE_CONFIGS, topic.name, is_asked=False)
     }
-    add = adding("topics", [topic_refusal(name, _REFUSED) for name in refused])
 
-    def complete(values: Values) -> Values:
-        topics = [_without_configs(each) if each["name"] in hidden else each for each in values["topics"]]
-        return add({**values, "topics": topics})
+    def complete(response: CreateTopicsResponse) -> CreateTopicsResponse:
+        told = [_without_configs(each) if each.name in hidden else each for each in response.topics]
+        return replace(response, topics=(*told, *[topic_refusal(name, _REFUSED) for name in refused]))
 
-    return Verdict(replace(request.body, topics=tuple(allowed)), complete)
+    return Verdict(replace(body, topics=allowed), complete)
 
 
-def _without_configs(topic: Values) -> Values:
-    if topic["error_code"]:
+def _without_configs(topic: CreatableTopicResult) -> CreatableTopicResult:
+    if topic.error_code:
         return topic
-    hidden = {"num_partitions": -1, "replication_factor": -1, "configs": ()}
-    return {**topic, "topic_config_error_code": int(_FAILED), **hidden}
+    return replace(
+        topic,
+        topic_config_error_code=int(_FAILED),
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=(),
+    )
 
 
 def judge_create_partitions(access: Access, request: ControllerRequest) -> Verdict:
-    allowed, refused = _parted(
-        request.body.topics, lambda name: access.allows_on_topic(Operation.ALTER, name)
-    )
-    entries: list[Values] = [{"name": name, "error_code": _FAILED, "error_message": None} for name in refused]
-    return Verdict(replace(request.body, topics=tuple(allowed)), adding("results", entries))
+    body: CreatePartitionsRequest = request.body
+    allowed, refused = _parted(body.topics, lambda name: access.allows_on_topic(Operation.ALTER, name))
+
+    def complete(response: CreatePartitionsResponse) -> CreatePartitionsResponse:
+        entries = [CreatePartitionsTopicResult(name=name, error_code=_FAILED) for name in refused]
+        return replace(response, results=(*response.results, *entries))
+
+    return Verdict(replace(body, topics=allowed), complete)
 
 
 def judge_delete_topics(access: Access, request: ControllerRequest) -> Verdict:
     """DELETE on the topic, or on the cluster, which allows it for every topic. A topic that is not there goes on, and
     its absence is told to who may describe it; who asks by id may know the name if he may describe the topic."""
+    body: DeleteTopicsRequest = request.body
     if access.allows_on_cluster(Operation.DELETE, is_asked=False):
-        return Verdict(request.body)
-    if getattr(request.body, "topics", None) is None:
-        names, refused = _parted_names(request.body.topic_names, lambda name: _may_delete(access, name))
-        entries = [_deletion(name, None) for name in refused]
-        return Verdict(replace(request.body, topic_names=tuple(names)), adding("responses", entries))
-    mentions = Counter((topic.name, topic.topic_id) for topic in request.body.topics)
-    kept: list[Any] = []
-    entries = []
-    for topic in request.body.topics:
+        return Verdict(body)
+    # Only names below version 6, and none from then on.
+    names, refused = _parted_names(body.topic_names, lambda name: _may_delete(access, name))
+    entries = [_deletion(name, ZERO_UUID) for name in refused]
+    mentions = Counter([(topic.name, topic.topic_id) for topic in body.topics])
+    kept: list[DeleteTopicState] = []
+    for topic in body.topics:
         refusal = _deletion_refusal(access, topic) if mentions[topic.name, topic.topic_id] == 1 else None
         if refusal is None:
             kept.append(topic)
         else:
             entries.append(refusal)
-    return Verdict(replace(request.body, topics=tuple(kept)), adding("responses", entries))
+
+    def complete(response: DeleteTopicsResponse) -> DeleteTopicsResponse:
+        return replace(response, responses=(*response.responses, *entries))
+
+    return Verdict(replace(body, topic_names=tuple(names), topics=tuple(kept)), complete)
 
 
-def _deletion_refusal(access: Access, topic: Any) -> Values | None:
-    has_id = topic.topic_id not in (None, ZERO_UUID)
+def _deletion_refusal(access: Access, topic: DeleteTopicState) -> DeletableTopicResult | None:
+    has_id = topic.topic_id != ZERO_UUID
     if (topic.name is None) != has_id:
         return None  # neither or both: refused further on, whatever topic it may be
     if topic.name is not None:
-        return None if _may_delete(access, topic.name) else _deletion(topic.name, None)
+        return None if _may_delete(access, topic.name) else _deletion(topic.name, ZERO_UUID)
     known = access.topics.by_id.get(topic.topic_id)
     if known is None or access.allows_on_topic(Operation.DELETE, known.name):
         return None
@@ -98,16 +126,22 @@ def _may_delete(access: Access, name: str) -> bool:
     return access.allows_on_topic(Operation.DESCRIBE, name)
 
 
-def _deletion(name: str | None, topic_id: object) -> Values:
-    return {"name": name, "topic_id": topic_id, "error_code": _FAILED, "error_message": None}
+def _deletion(name: str | None, topic_id: UUID) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=_FAILED)
 
 
-def _parted(topics: Iterable[Any], may: Callable[[str], bool]) -> tuple[list[Any], list[str]]:
+class _Named(Protocol):
+    name: str
+
+
+Topic = TypeVar("Topic", bound=_Named)
+
+
+def _parted(topics: Sequence[Topic], may: Callable[[str], bool]) -> tuple[tuple[Topic, ...], list[str]]:
     """The topics that go on, and the names of those that are refused."""
-    topics = list(topics)
     names, refused = _parted_names([topic.name for topic in topics], may)
     going_on = set(names)
-    return [topic for topic in topics if topic.name in going_on], refused
+    return tuple([topic for topic in topics if topic.name in going_on]), refused
 
 
 def _parted_names(names: Iterable[str], may: Callable[[str], bool]) -> tuple[list[str], list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kquorum.metadata.controller.requests import ApiError, Values
+from kquorum.metadata.controller.requests import ApiError
 
 
 def _unchanged(answer: Any) -> Any:
@@ -14,16 +14,9 @@ def _unchanged(answer: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`body` goes on to whoever carries it out; `complete` then adds to the answer what is refused of it, or takes out
-    what is not for these eyes: a response of `wire.messages`, or the values of one. With a `refusal` nothing goes on.
+    what is not for these eyes. With a `refusal` nothing goes on.
     """
 
     body: Any
     complete: Callable[[Any], Any] = _unchanged
     refusal: ApiError | None = None
-
-
-def adding(key: str, entries: list[Values]) -> Callable[[Values], Values]:
-    """For `complete`: entries behind those that the answer has under this key."""
-    if not entries:
-        return _unchanged
-    return lambda values: {**values, key: [*values.get(key, ()), *entries]}

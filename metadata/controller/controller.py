@@ -38,10 +38,10 @@ from kquorum.metadata.controller.requests import (
     ApiError,
     ControllerRequest,
     Reply,
-    Values,
     asks_for_nothing,
     check_deadline,
     not_controller,
+    throttled,
 )
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.security.delegation_tokens import EXPIRY_SWEEP
@@ -54,6 +54,7 @@ from kquorum.metadata.snapshot import LoadedSnapshot
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.ports import RaftPort, RandomSource
 from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.message_schema import Response
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
@@ -64,7 +65,7 @@ class Waiting:
     offset: int
     request: ControllerRequest
     reply: Reply
-    values: Values
+    response: Response
 
 
 class DeferredReplies:
@@ -85,7 +86,7 @@ class DeferredReplies:
         """Answer all that waited for this offset or one below."""
         while self._waiting and self._waiting[0].offset <= committed_offset:
             waiting = self._waiting.popleft()
-            waiting.reply(waiting.values)
+            waiting.reply(waiting.response)
 
     def fail(self, error: ApiError) -> None:
         """Answer all that still wait; whether their records will be committed is unknown."""
@@ -321,7 +322,7 @@ class Controller:
         active = self._active
         if active is None or self.image.metadata_version < NO_OP_RECORD:
             return
-        result = ControllerResult(response={}, records=(NoOpRecord(),), audit_reason=words)
+        result = ControllerResult(response=None, records=(NoOpRecord(),), audit_reason=words)
         try:
             self._writer.write(now_ms, active.leader_epoch, result, request)
         except NotLeaderError as error:
@@ -342,36 +343,37 @@ class Controller:
                 active.removals.append((result.removal_first, request, reply))
                 return
             self._append(now_ms, active, result, request)
-            values = result.response
+            response = result.response
+            assert response is not None, f"{request.api_key.name} is decided without an answer"
         except NotLeaderError as error:
             self._renounce(error.leader_id)
             reply(refusal(request, not_controller(error.leader_id, self._raft.node_id)))
             return
         except ApiError as error:
-            result, values = None, refusal(request, error)
+            result, response = None, refusal(request, error)
         except Exception as error:  # noqa: BLE001 - the boundary of handlers: the node lives on, another decides
             reason = self._fail_over(now_ms, active, f"{request.api_key.name} could not be decided", error)
             reply(refusal(request, reason))
             return
         if charges.throttle_time_ms:
-            values = {**values, "throttle_time": charges.throttle_time_ms}
+            response = throttled(response, charges.throttle_time_ms)
         if result is not None and result.waits_for_log_end:
-            self._answer_at(self._raft.log_end_offset - 1, request, reply, values)
+            self._answer_at(self._raft.log_end_offset - 1, request, reply, response)
         else:
-            self._answer(request, reply, values)
+            self._answer(request, reply, response)
 
-    def _answer(self, request: ControllerRequest, reply: Reply, values: Values) -> None:
+    def _answer(self, request: ControllerRequest, reply: Reply, response: Response) -> None:
         """An answer without records waits too while anything is uncommitted: it may tell of that."""
         if self._timeline.has_uncommitted:
-            self._answer_at(self._timeline.last_offset, request, reply, values)
+            self._answer_at(self._timeline.last_offset, request, reply, response)
         else:
-            reply(values)
+            reply(response)
 
-    def _answer_at(self, offset: int, request: ControllerRequest, reply: Reply, values: Values) -> None:
+    def _answer_at(self, offset: int, request: ControllerRequest, reply: Reply, response: Response) -> None:
         if offset <= self._timeline.loader.last_applied_offset:
-            reply(values)
+            reply(response)
         else:
-            self._replies.add(Waiting(offset, request, reply, values))
+            self._replies.add(Waiting(offset, request, reply, response))
 
     def _append(
         self, now_ms: int, active: Active, result: ControllerResult, request: ControllerRequest
@@ -405,7 +407,7 @@ class Controller:
             movement = Departure(broker_id=broker_id).movement(context)
             active.batched_updates.append(BatchedPartitionUpdate(context, fenced[broker_id], movement))
 
-    def _describe(self, request: ControllerRequest) -> Values:
+    def _describe(self, request: ControllerRequest) -> Response:
         try:
             return describe_cluster(self.committed_image, self._cluster_id, self._raft.leader_id, request)
         except ApiError as error:

@@ -12,9 +12,21 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.refusals import refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Reply, Values
+from kquorum.metadata.controller.requests import (
+    ApiError,
+    ControllerRequest,
+    Reply,
+    throttle_time_ms,
+    throttled,
+)
+from kquorum.metadata.controller.security.acls import filter_of
 from kquorum.metadata.forwarding import has_error
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.message_schema import Response, Struct
+from kquorum.wire.messages.alter_partition import RequestTopicData
+from kquorum.wire.messages.alter_partition_reassignments import ReassignableTopic
+from kquorum.wire.messages.create_partitions import CreatePartitionsTopic
+from kquorum.wire.messages.create_topics import CreatableTopic
 from kquorum.wire.protocol.api_keys import ApiKey
 
 # What takes the active controller some twenty milliseconds, in units of about 25 microseconds.
@@ -41,25 +53,25 @@ class _Division:
     is_cut_anywhere: bool = False
 
 
-def _weight_of_new_topic(topic: Any, _image: MetadataImage) -> int:
-    partitions: int = max(1, topic.num_partitions, len(topic.assignments))
+def _weight_of_new_topic(topic: CreatableTopic, _image: MetadataImage) -> int:
+    partitions = max(1, topic.num_partitions, len(topic.assignments))
     return _WEIGHT_OF_TOPIC + partitions
 
 
-def _weight_of_growth(topic: Any, image: MetadataImage) -> int:
+def _weight_of_growth(topic: CreatePartitionsTopic, image: MetadataImage) -> int:
     known = image.topics.by_name.get(topic.name)
     return _WEIGHT_OF_TOPIC + (0 if known is None else max(0, topic.count - len(known.partitions)))
 
 
-def _weight_of_reassignments(topic: Any, _image: MetadataImage) -> int:
+def _weight_of_reassignments(topic: ReassignableTopic, _image: MetadataImage) -> int:
     return 1 + _WEIGHT_OF_REASSIGNMENT * len(topic.partitions)
 
 
-def _weight_of_isr_changes(topic: Any, image: MetadataImage) -> int:
+def _weight_of_isr_changes(topic: RequestTopicData, image: MetadataImage) -> int:
     return _weight_of_table(topic, image) + len(topic.partitions)
 
 
-def _weight_of_table(topic: Any, image: MetadataImage) -> int:
+def _weight_of_table(topic: RequestTopicData, image: MetadataImage) -> int:
     known = image.topics.by_id.get(topic.topic_id)
     return 1 + (0 if known is None else len(known.partitions) // _ROWS_OF_A_WEIGHT)
 
@@ -83,7 +95,7 @@ _DIVISIONS: Mapping[ApiKey, _Division] = {
     ApiKey.DELETE_ACLS: _Division(
         "filters",
         "filter_results",
-        lambda wanted: wanted,
+        filter_of,
         lambda _, image: 1 + len(image.security.acls) // _ACLS_OF_A_WEIGHT,
     ),
 }
@@ -104,7 +116,7 @@ class DividedRequest:
         self._parts = parts
         self._next = next(parts, None)
         self._taken: list[ControllerRequest] = []
-        self._answers: list[Values | None] = []
+        self._answers: list[Response | None] = []
         self._unanswered = 0
         self._reply = reply
 
@@ -120,27 +132,27 @@ class DividedRequest:
         self._taken.append(part)
         self._answers.append(None)
         self._unanswered += 1
-        return part, lambda values: self._answer(number, values)
+        return part, lambda response: self._answer(number, response)
 
     def refuse(self, error: ApiError) -> None:
         """All parts that were not taken; where one code refuses a part as a whole it refuses all, so one part will do:
         to make hundreds of them would take long."""
         while not self.is_taken:
             part, reply = self.take()
-            values = refusal(part, error)
-            if values.get("error_code") is not None:
+            response = refusal(part, error)
+            if hasattr(response, "error_code"):
                 self._next, self._parts = None, iter(())
-            reply(values)
+            reply(response)
 
-    def _answer(self, number: int, values: Values) -> None:
-        self._answers[number] = values
+    def _answer(self, number: int, response: Response) -> None:
+        self._answers[number] = response
         self._unanswered -= 1
         if self.is_taken and not self._unanswered:
             self._reply(
                 self._together(self._without_others([each for each in self._answers if each is not None]))
             )
 
-    def _without_others(self, answers: Sequence[Values]) -> Sequence[Values]:
+    def _without_others(self, answers: Sequence[Response]) -> Sequence[Response]:
         """Where one part could not be decided, by a fault of ours, the controller has given up its leadership. The
         others must not ask for another controller: it would get all of the request, and give up its own."""
         if not any(self._is_refused(answer, _FAULT) for answer in answers):
@@ -153,22 +165,28 @@ class DividedRequest:
             for part, answer in zip(self._taken, answers, strict=True)
         ]
 
-    def _is_refused(self, answer: Values, codes: Collection[ErrorCode]) -> bool:
+    def _is_refused(self, answer: Response, codes: Collection[ErrorCode]) -> bool:
         """Whether it is the refusal of a part, in which all entries are alike, or which one code refuses as a whole."""
-        if (code := answer.get("error_code")) is not None:
+        code: ErrorCode | None = getattr(answer, "error_code", None)
+        if code is not None:
             return code in codes
-        first = answer.get(_DIVISIONS[self._request.api_key].answers, ())[:1]
-        return has_error(first, codes)
+        return has_error(self._entries(answer)[:1], codes)
 
-    def _together(self, answers: Sequence[Values]) -> Values:
+    def _entries(self, answer: Response) -> tuple[Struct, ...]:
+        entries: tuple[Struct, ...] = getattr(answer, _DIVISIONS[self._request.api_key].answers)
+        return entries
+
+    def _together(self, answers: Sequence[Response]) -> Response:
         """Where a part is refused as a whole, without entries, all is: its entries would be missing."""
-        failed = (each for each in answers if each.get("error_code", ErrorCode.none) is not ErrorCode.none)
+        failed = (
+            each for each in answers if getattr(each, "error_code", ErrorCode.none) is not ErrorCode.none
+        )
         if (refused := next(failed, None)) is not None:
             return refused
-        key = _DIVISIONS[self._request.api_key].answers
-        throttled_ms = max(each.get("throttle_time", 0) for each in answers)
-        entries = [entry for each in answers for entry in each[key]]
-        return {**answers[0], "throttle_time": throttled_ms, key: entries}
+        answer: Any = throttled(answers[0], max(throttle_time_ms(each) for each in answers))
+        entries = tuple([entry for each in answers for entry in self._entries(each)])
+        whole: Response = replace(answer, **{_DIVISIONS[self._request.api_key].answers: entries})
+        return whole
 
 
 def divided(

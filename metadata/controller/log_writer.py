@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.timeline import (
     Entry,
@@ -31,6 +31,7 @@ from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from kquorum.raft.errors import RecordBatchTooLargeError
 from kquorum.raft.ports import RaftPort
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
+from kquorum.wire.message_schema import Response
 from kquorum.wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,
@@ -243,7 +244,7 @@ def _encoded(entries: Sequence[Entry], level: int) -> list[bytes]:
     return values
 
 
-def _is_carried_out(request: ControllerRequest, response: Values) -> bool:
+def _is_carried_out(request: ControllerRequest, response: Response | None) -> bool:
     """Whether a broker that lost the answer may report success to its client; no other node asks for it."""
     return bool(request.forwarding_id) and not request.is_part and not tells_error(response)
 

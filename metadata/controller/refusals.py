@@ -6,12 +6,87 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.configs import client_quotas
-from kquorum.metadata.controller.configs.alter_configs import config_refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.configs.alter_configs import config_refusal, incremental_config_refusal
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.security.delegation_tokens import creation_refusal
+from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.add_raft_voter import AddRaftVoterResponse
+from kquorum.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse
+from kquorum.wire.messages.alter_partition import AlterPartitionResponse
+from kquorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kquorum.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from kquorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
+from kquorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
+from kquorum.wire.messages.broker_registration import BrokerRegistrationResponse
+from kquorum.wire.messages.controller_registration import ControllerRegistrationResponse
+from kquorum.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from kquorum.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from kquorum.wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kquorum.wire.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from kquorum.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from kquorum.wire.messages.describe_acls import DescribeAclsResponse
+from kquorum.wire.messages.describe_client_quotas import DescribeClientQuotasResponse
+from kquorum.wire.messages.describe_cluster import DescribeClusterResponse
+from kquorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from kquorum.wire.messages.describe_delegation_token import DescribeDelegationTokenResponse
+from kquorum.wire.messages.describe_quorum import DescribeQuorumResponse
+from kquorum.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
+from kquorum.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from kquorum.wire.messages.end_quorum_epoch import EndQuorumEpochResponse
+from kquorum.wire.messages.envelope import EnvelopeResponse
+from kquorum.wire.messages.expire_delegation_token import ExpireDelegationTokenResponse
+from kquorum.wire.messages.fetch import FetchResponse
+from kquorum.wire.messages.fetch_snapshot import FetchSnapshotResponse
+from kquorum.wire.messages.list_config_resources import ListConfigResourcesResponse
+from kquorum.wire.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+from kquorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
+from kquorum.wire.messages.renew_delegation_token import RenewDelegationTokenResponse
+from kquorum.wire.messages.unregister_broker import UnregisterBrokerResponse
+from kquorum.wire.messages.update_features import (
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from kquorum.wire.messages.update_raft_voter import UpdateRaftVoterResponse
+from kquorum.wire.messages.vote import VoteResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 
-_Shape = Callable[[ControllerRequest, ApiError], Values]
+_Shape = Callable[[ControllerRequest, ApiError], Response]
 
 RAFT_APIS = frozenset(
     {
@@ -25,12 +100,9 @@ RAFT_APIS = frozenset(
 )
 
 
-def refusal(request: ControllerRequest, error: ApiError) -> Values:
+def refusal(request: ControllerRequest, error: ApiError) -> Response:
     """The response that refuses the whole request, in the shape that its API has for that."""
-    shape = _SHAPES_OF_REPLICAS.get(request.api_key)
-    if shape is not None:
-        return shape(request, error)
-    return {"throttle_time": 0, **_SHAPES[request.api_key](request, error)}
+    return _SHAPES[request.api_key](request, error)
 
 
 def not_loaded(request: ControllerRequest) -> ApiError:
@@ -40,128 +112,160 @@ def not_loaded(request: ControllerRequest) -> ApiError:
     return ApiError(code, reason)
 
 
-def topic_refusal(name: str, error: ApiError) -> Values:
+def topic_refusal(name: str, error: ApiError) -> CreatableTopicResult:
     """An entry of a CreateTopics response."""
-    return {
-        "name": name,
-        "topic_id": None,
-        "error_code": error.code,
-        "error_message": error.message,
-        "num_partitions": -1,
-        "replication_factor": -1,
-        "configs": (),
-    }
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _create_topics(request: ControllerRequest, error: ApiError) -> Values:
-    names = dict.fromkeys(topic.name for topic in request.body.topics)
-    return {"topics": [topic_refusal(name, error) for name in names]}
+def _create_topics(request: ControllerRequest, error: ApiError) -> CreateTopicsResponse:
+    body: CreateTopicsRequest = request.body
+    names = dict.fromkeys([topic.name for topic in body.topics])
+    return CreateTopicsResponse(topics=tuple([topic_refusal(name, error) for name in names]))
 
 
-def _delete_topics(request: ControllerRequest, error: ApiError) -> Values:
-    named = getattr(request.body, "topics", None)
-    if named is None:
-        return {"responses": [_deletion_refusal(name, None, error) for name in request.body.topic_names]}
-    return {"responses": [_deletion_refusal(each.name, each.topic_id, error) for each in named]}
+def _delete_topics(request: ControllerRequest, error: ApiError) -> DeleteTopicsResponse:
+    body: DeleteTopicsRequest = request.body
+    by_name = [
+        DeletableTopicResult(name=name, error_code=error.code, error_message=error.message)
+        for name in body.topic_names
+    ]
+    by_name_or_id = [
+        DeletableTopicResult(
+            name=each.name, topic_id=each.topic_id, error_code=error.code, error_message=error.message
+        )
+        for each in body.topics
+    ]
+    return DeleteTopicsResponse(responses=(*by_name, *by_name_or_id))
 
 
-def _deletion_refusal(name: str | None, topic_id: object, error: ApiError) -> Values:
-    return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
+def _create_acls(request: ControllerRequest, error: ApiError) -> CreateAclsResponse:
+    body: CreateAclsRequest = request.body
+    refused = AclCreationResult(error_code=error.code, error_message=error.message)
+    return CreateAclsResponse(results=(refused,) * len(body.creations))
 
 
-def _create_acls(request: ControllerRequest, error: ApiError) -> Values:
-    return {"results": [_with_message(request, error) for _ in request.body.creations]}
+def _delete_acls(request: ControllerRequest, error: ApiError) -> DeleteAclsResponse:
+    body: DeleteAclsRequest = request.body
+    refused = DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
+    return DeleteAclsResponse(filter_results=(refused,) * len(body.filters))
 
 
-def _delete_acls(request: ControllerRequest, error: ApiError) -> Values:
-    refused = {**_with_message(request, error), "matching_acls": ()}
-    return {"filter_results": [refused for _ in request.body.filters]}
+def _create_partitions(request: ControllerRequest, error: ApiError) -> CreatePartitionsResponse:
+    body: CreatePartitionsRequest = request.body
+    names = dict.fromkeys([topic.name for topic in body.topics])
+    return CreatePartitionsResponse(
+        results=tuple(
+            [
+                CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
+                for name in names
+            ]
+        )
+    )
 
 
-def _create_partitions(request: ControllerRequest, error: ApiError) -> Values:
-    names = dict.fromkeys(topic.name for topic in request.body.topics)
-    return {"results": [{"name": name, **_with_message(request, error)} for name in names]}
-
-
-def _alter_partition_reassignments(request: ControllerRequest, error: ApiError) -> Values:
+def _alter_partition_reassignments(
+    request: ControllerRequest, error: ApiError
+) -> AlterPartitionReassignmentsResponse:
     """The reason stands beside each partition too, where Kafka's clients look for it."""
-    refused = _with_message(request, error)
+    body: AlterPartitionReassignmentsRequest = request.body
     responses = [
-        {
-            "name": topic.name,
-            "partitions": [{"partition_index": each.partition_index, **refused} for each in topic.partitions],
-        }
-        for topic in request.body.topics
+        ReassignableTopicResponse(
+            name=topic.name,
+            partitions=tuple(
+                [
+                    ReassignablePartitionResponse(
+                        partition_index=each.partition_index,
+                        error_code=error.code,
+                        error_message=error.message,
+                    )
+                    for each in topic.partitions
+                ]
+            ),
+        )
+        for topic in body.topics
     ]
-    allows_change = getattr(request.body, "allow_replication_factor_change", True)
-    return {**refused, "allow_replication_factor_change": allows_change, "responses": responses}
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        allow_replication_factor_change=body.allow_replication_factor_change,
+        responses=tuple(responses),
+    )
 
 
-def _elect_leaders(request: ControllerRequest, error: ApiError) -> Values:
-    refused = _with_message(request, error)
+def _elect_leaders(request: ControllerRequest, error: ApiError) -> ElectLeadersResponse:
+    body: ElectLeadersRequest = request.body
     results = [
-        {
-            "topic": each.topic,
-            "partition_result": [{"partition_id": one, **refused} for one in each.partitions],
-        }
-        for each in request.body.topic_partitions or ()
+        ReplicaElectionResult(
+            topic=each.topic,
+            partition_result=tuple(
+                [
+                    PartitionResult(partition_id=one, error_code=error.code, error_message=error.message)
+                    for one in each.partitions
+                ]
+            ),
+        )
+        for each in body.topic_partitions or ()
     ]
-    return {"error_code": error.code, "replica_election_results": results}
+    return ElectLeadersResponse(error_code=error.code, replica_election_results=tuple(results))
 
 
-def _with_message(_request: ControllerRequest, error: ApiError) -> Values:
-    return {"error_code": error.code, "error_message": error.message}
-
-
-def _update_features(request: ControllerRequest, error: ApiError) -> Values:
+def _update_features(request: ControllerRequest, error: ApiError) -> UpdateFeaturesResponse:
     """Up to version 1 the reason also stands beside each feature, where Kafka's older tools look for it."""
-    values = _with_message(request, error)
-    if request.api_version < 2:
-        values["results"] = [
-            {"feature": update.feature, **_with_message(request, error)}
-            for update in request.body.feature_updates
-        ]
-    return values
+    body: UpdateFeaturesRequest = request.body
+    results = [
+        UpdatableFeatureResult(feature=update.feature, error_code=error.code, error_message=error.message)
+        for update in body.feature_updates
+    ]
+    return UpdateFeaturesResponse(error_code=error.code, error_message=error.message, results=tuple(results))
 
 
-def _alter_user_scram_credentials(request: ControllerRequest, error: ApiError) -> Values:
-    changes = (*request.body.deletions, *request.body.upsertions)
-    users = dict.fromkeys(change.name for change in changes)
-    return {"results": [{"user": user, **_with_message(request, error)} for user in users]}
-
-
-def _with_code_and(**others: object) -> _Shape:
-    return lambda _request, error: {"error_code": error.code, **others}
-
-
-def _with_message_and(**others: object) -> _Shape:
-    return lambda _request, error: {"error_code": error.code, "error_message": error.message, **others}
+def _alter_user_scram_credentials(
+    request: ControllerRequest, error: ApiError
+) -> AlterUserScramCredentialsResponse:
+    body: AlterUserScramCredentialsRequest = request.body
+    deleted = [deletion.name for deletion in body.deletions]
+    users = dict.fromkeys([*deleted, *[upsertion.name for upsertion in body.upsertions]])
+    return AlterUserScramCredentialsResponse(
+        results=tuple(
+            [
+                AlterUserScramCredentialsResult(user=user, error_code=error.code, error_message=error.message)
+                for user in users
+            ]
+        )
+    )
 
 
 # An entry of a request may have few bytes: its refusal must not be many times as long.
 _MOST_MESSAGES: Final = 100
 
 
-def _describe_configs(request: ControllerRequest, error: ApiError) -> Values:
-    results = [
-        {
-            "error_code": error.code,
-            "error_message": error.message if number < _MOST_MESSAGES else None,
-            "resource_type": asked.resource_type,
-            "resource_name": asked.resource_name,
-            "configs": (),
-        }
-        for number, asked in enumerate(request.body.resources)
-    ]
-    return {"results": results}
+def _describe_configs(request: ControllerRequest, error: ApiError) -> DescribeConfigsResponse:
+    body: DescribeConfigsRequest = request.body
+    return DescribeConfigsResponse(
+        results=tuple(
+            [
+                DescribeConfigsResult(
+                    error_code=error.code,
+                    error_message=error.message if number < _MOST_MESSAGES else None,
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                )
+                for number, asked in enumerate(body.resources)
+            ]
+        )
+    )
 
 
-def _broker_registration(_request: ControllerRequest, error: ApiError) -> Values:
-    return {"error_code": error.code, "broker_epoch": -1, "session_ends_in_ms": error.ends_in_ms}
+def _broker_registration(_request: ControllerRequest, error: ApiError) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(error_code=error.code, session_ends_in_ms=error.ends_in_ms)
 
 
-def _describe_cluster(request: ControllerRequest, error: ApiError) -> Values:
-    return {**_with_message(request, error), "cluster_id": "", "controller_id": -1, "brokers": ()}
+def _with_code(response: Callable[..., Response]) -> _Shape:
+    return lambda _request, error: response(error_code=error.code)
+
+
+def _with_message(response: Callable[..., Response], **others: object) -> _Shape:
+    return lambda _request, error: response(error_code=error.code, error_message=error.message, **others)
 
 
 _SHAPES: Mapping[ApiKey, _Shape] = {
@@ -169,50 +273,43 @@ _SHAPES: Mapping[ApiKey, _Shape] = {
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda request, error: {
-        **_with_message(request, error),
-        "topics": (),
-    },
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _with_message(ListPartitionReassignmentsResponse),
     ApiKey.ELECT_LEADERS: _elect_leaders,
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _with_code_and(directories=()),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: config_refusal,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _with_code(AssignReplicasToDirsResponse),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_config_refusal,
     ApiKey.ALTER_CONFIGS: config_refusal,
-    ApiKey.ALTER_PARTITION: _with_code_and(topics=()),
+    ApiKey.ALTER_PARTITION: _with_code(AlterPartitionResponse),
     ApiKey.BROKER_REGISTRATION: _broker_registration,
-    ApiKey.BROKER_HEARTBEAT: _with_code_and(is_caught_up=False, is_fenced=True, should_shut_down=False),
+    ApiKey.BROKER_HEARTBEAT: _with_code(BrokerHeartbeatResponse),
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.CREATE_DELEGATION_TOKEN: creation_refusal,
-    ApiKey.RENEW_DELEGATION_TOKEN: _with_code_and(expiry_timestamp=0),
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _with_code_and(expiry_timestamp=0),
-    ApiKey.ALLOCATE_PRODUCER_IDS: _with_code_and(producer_id_start=0, producer_id_len=0),
-    ApiKey.UNREGISTER_BROKER: _with_message,
-    ApiKey.CONTROLLER_REGISTRATION: _with_message,
-    ApiKey.DESCRIBE_CLUSTER: _describe_cluster,
+    ApiKey.RENEW_DELEGATION_TOKEN: _with_code(RenewDelegationTokenResponse),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _with_code(ExpireDelegationTokenResponse),
+    ApiKey.ALLOCATE_PRODUCER_IDS: _with_code(AllocateProducerIdsResponse),
+    ApiKey.UNREGISTER_BROKER: _with_message(UnregisterBrokerResponse),
+    ApiKey.CONTROLLER_REGISTRATION: _with_message(ControllerRegistrationResponse),
+    ApiKey.DESCRIBE_CLUSTER: _with_message(DescribeClusterResponse),
     ApiKey.UPDATE_FEATURES: _update_features,
     ApiKey.ALTER_CLIENT_QUOTAS: client_quotas.refusals,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     # Changes of the voters are the replica's to make; a broker refuses them when no controller can be reached.
-    ApiKey.ADD_RAFT_VOTER: _with_message,
-    ApiKey.REMOVE_RAFT_VOTER: _with_message,
+    ApiKey.ADD_RAFT_VOTER: _with_message(AddRaftVoterResponse),
+    ApiKey.REMOVE_RAFT_VOTER: _with_message(RemoveRaftVoterResponse),
     # Answered by any node from its image.
-    ApiKey.DESCRIBE_ACLS: _with_message_and(resources=()),
+    ApiKey.DESCRIBE_ACLS: _with_message(DescribeAclsResponse),
     ApiKey.DESCRIBE_CONFIGS: _describe_configs,
-    ApiKey.LIST_CONFIG_RESOURCES: _with_code_and(config_resources=()),
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: _with_code_and(tokens=()),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: _with_message_and(entries=None),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _with_message_and(results=()),
-    ApiKey.UPDATE_RAFT_VOTER: _with_code_and(
-        current_leader={"leader_id": -1, "leader_epoch": -1, "host": "", "port": -1}
-    ),
-}
-# The requests between replicas, and the envelope: their answers have no throttle time.
-_SHAPES_OF_REPLICAS: Mapping[ApiKey, _Shape] = {
-    ApiKey.ENVELOPE: _with_code_and(response_data=None),
-    ApiKey.VOTE: _with_code_and(topics=()),
-    ApiKey.BEGIN_QUORUM_EPOCH: _with_code_and(topics=()),
-    ApiKey.END_QUORUM_EPOCH: _with_code_and(topics=()),
-    ApiKey.FETCH: _with_code_and(responses=()),
-    ApiKey.FETCH_SNAPSHOT: _with_code_and(topics=()),
-    ApiKey.DESCRIBE_QUORUM: _with_message_and(topics=(), nodes=()),
+    ApiKey.LIST_CONFIG_RESOURCES: _with_code(ListConfigResourcesResponse),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _with_code(DescribeDelegationTokenResponse),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _with_message(DescribeClientQuotasResponse, entries=None),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _with_message(DescribeUserScramCredentialsResponse),
+    # The requests between replicas, and the envelope.
+    ApiKey.UPDATE_RAFT_VOTER: _with_code(UpdateRaftVoterResponse),
+    ApiKey.ENVELOPE: _with_code(EnvelopeResponse),
+    ApiKey.VOTE: _with_code(VoteResponse),
+    ApiKey.BEGIN_QUORUM_EPOCH: _with_code(BeginQuorumEpochResponse),
+    ApiKey.END_QUORUM_EPOCH: _with_code(EndQuorumEpochResponse),
+    ApiKey.FETCH: _with_code(FetchResponse),
+    ApiKey.FETCH_SNAPSHOT: _with_code(FetchSnapshotResponse),
+    ApiKey.DESCRIBE_QUORUM: _with_message(DescribeQuorumResponse),
 }

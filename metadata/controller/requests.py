@@ -3,24 +3,26 @@ requests whose time is up.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 
 # A string of an answer has 32,767 bytes at most, and a character up to four.
 MAX_MESSAGE_CHARACTERS = 2_000
 # A response as `wire.protocol.entities.build` takes it: kio's field names, every version's fields together.
 Values = dict[str, Any]
-Reply = Callable[[Values], None]
+Reply = Callable[[Response], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRequest:
-    """A request that reached the controller; `body` is kio's entity of this API and version.
+    """A request that reached the controller.
 
+    `body` is a message of `wire.messages`; or kio's entity, where `wire.protocol.bodies` says so.
     `received_at_ms` is when it came in, None for just now. `operator_reason` is why the operator wants it, in words.
     `security_protocol` is that of the connection it came by (network.requests.RequestContext), which an envelope does
     not tell of the client's. `forwarding_id` is the broker's for what came in an envelope (wire.forwarding_id);
@@ -69,6 +71,19 @@ def not_controller(leader_id: int, node_id: int) -> ApiError:
     return ApiError(ErrorCode.not_controller, f"This node is not the active controller; {known}.")
 
 
+def throttled(response: Response, throttle_time_ms: int) -> Response:
+    """The same answer, which says how long to wait: all that the controller decides have the field."""
+    answer: Any = response
+    throttled_answer: Response = replace(answer, throttle_time_ms=throttle_time_ms)
+    return throttled_answer
+
+
+def throttle_time_ms(response: Response) -> int:
+    answer: Any = response
+    wait_ms: int = answer.throttle_time_ms
+    return wait_ms
+
+
 # Whose timeout bounds the time until the controller begins. Once it has begun there is no way back, so an answer comes
 # when the records are committed, however long that takes: the client gives up by its own clock.
 _WITH_TIMEOUT = frozenset(
@@ -101,15 +116,15 @@ def asks_for_nothing(request: ControllerRequest) -> bool:
     names = _SUBJECTS.get(request.api_key)
     if names is None:
         return False
-    subjects = [getattr(request.body, name) for name in names if hasattr(request.body, name)]
-    return bool(subjects) and all(each is not None and not each for each in subjects)
+    subjects = [getattr(request.body, name) for name in names]
+    return all(each is not None and not each for each in subjects)
 
 
 def check_deadline(request: ControllerRequest, now_ms: int) -> None:
     """Raises REQUEST_TIMED_OUT when the request's timeout passed between its arrival and now; 0 is over at once."""
     if request.api_key not in _WITH_TIMEOUT:
         return
-    timeout_ms = round(request.body.timeout.total_seconds() * 1000)
+    timeout_ms: int = request.body.timeout_ms
     received_at_ms = now_ms if request.received_at_ms is None else request.received_at_ms
     if received_at_ms + timeout_ms <= now_ms:
         reason = f"The request was not begun within its timeout of {timeout_ms} ms; it had no effect."

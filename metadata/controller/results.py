@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.controller.timeline import Entry
+from kquorum.wire.message_schema import Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerResult:
-    """What a handler decided; nothing has happened yet.
+    """What a handler decided; nothing has happened yet. Without a `response` nothing is answered yet, or at all.
 
     `records` are in the order of the log; runs of records that were decided by columns stand among those that were
     decided one by one. Atomic records go into one batch or not at all; others may be spread over several. With a run of
@@ -23,7 +23,7 @@ class ControllerResult:
     only `records` were decided yet; the request is handled again when this removal is done.
     """
 
-    response: Values
+    response: Response | None
     records: tuple[Entry, ...] = ()
     is_atomic: bool = True
     audit_reason: str | None = None

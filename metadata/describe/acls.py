@@ -3,7 +3,7 @@
 from itertools import groupby
 
 from kquorum.metadata.controller.requests import ApiError
-from kquorum.metadata.controller.security.acls import filter_of, pattern_values
+from kquorum.metadata.controller.security.acls import filter_of, pattern_of
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.wire.messages.describe_acls import (
@@ -22,7 +22,7 @@ def describe_acls(question: DescribeRequest) -> DescribeAclsResponse:
     except ApiError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     found = acl_filter.select(question.image.security.acls.values())
-    resources = [_resource(list(acls)) for _, acls in groupby(found, key=pattern_values)]
+    resources = [_resource(list(acls)) for _, acls in groupby(found, key=pattern_of)]
     return DescribeAclsResponse(error_message=None, resources=tuple(resources))
 
 

@@ -8,13 +8,16 @@ import pytest
 
 from kquorum.cli.main import run
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.delegation_tokens import is_expired
-from kquorum.wire.codec import decode, encode
+from kquorum.wire.codec import encode
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.apis import request_class
+from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.entities import build
 from tests.support.acl_worlds import ALICE, BOB, HERE, PREFIXED, acl, acls_of, authorizer
+from tests.support.api_calls import read_answer
 from tests.support.controller_world import World
 from tests.support.single_node import write_config
 from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
@@ -31,19 +34,18 @@ EXTREMES = [2**63 - 1, -(2**63), 2**62, -1, 0, 1, 253_402_300_800_000]
 END_OF_9999_MS = 253_402_300_799_999
 
 
-def asked_with(world: World, api_key: ApiKey, field: str, milliseconds: int, **values: Any) -> Values:
+def asked_with(world: World, api_key: ApiKey, field: str, milliseconds: int, **values: Any) -> Any:
     """As it comes from the wire, where it is any number of 64 bits."""
     kind = request_class(api_key, 2)
     written = encode(build(kind, {field: MARK_MS, **values}))
     mark = struct.pack(">q", MARK_MS)
     assert written.count(mark) == 1
-    body = decode(kind, written.replace(mark, struct.pack(">q", milliseconds)))[0]
+    body = read_request(api_key, 2, written.replace(mark, struct.pack(">q", milliseconds)), 0, 1_000)[0]
     request = ControllerRequest(api_key=api_key, api_version=2, body=body, principal=ALICE)
-    answers: list[Values] = []
+    answers: list[Response] = []
     world.controller.handle_request(world.now_ms, request, answers.append)
     world.commit()
-    build(response_class(api_key, 2), answers[0])
-    return answers[0]
+    return read_answer(api_key, 2, answers[0])
 
 
 @pytest.mark.parametrize("milliseconds", EXTREMES)
@@ -53,21 +55,21 @@ def test_no_time_of_a_token_overflows(milliseconds: int, longest_ms: int) -> Non
     world = token_world(
         delegation_token_max_lifetime_ms=longest_ms, delegation_token_expiry_time_ms=longest_ms
     )
-    password = create(world)["hmac"]
+    password = create(world).hmac
     latest_ms = min(world.now_ms + longest_ms, END_OF_9999_MS)
     for api_key, field in ((RENEW, "renew_period"), (EXPIRE, "expiry_time_period")):
         if milliseconds < 0 and api_key is EXPIRE:
             continue
-        assert asked_with(world, api_key, field, milliseconds, hmac=password)["error_code"] == 0
+        assert asked_with(world, api_key, field, milliseconds, hmac=password).error_code == 0
         assert world.now_ms <= the_token(world).expiration_timestamp_ms <= latest_ms
         if milliseconds == 0 and api_key is EXPIRE:
             assert is_expired(the_token(world), world.now_ms + 1)
     if milliseconds < 0:
-        assert asked_with(world, EXPIRE, "expiry_time_period", milliseconds, hmac=password)["error_code"] == 0
+        assert asked_with(world, EXPIRE, "expiry_time_period", milliseconds, hmac=password).error_code == 0
         assert not world.controller.committed_image.security.delegation_tokens
     made = asked_with(world, CREATE, "max_lifetime", milliseconds, renewers=[])
-    assert made["error_code"] == 0
-    assert world.now_ms < made["expiry_timestamp"] <= made["max_timestamp"] <= latest_ms
+    assert made.error_code == 0
+    assert world.now_ms < made.expiry_timestamp_ms <= made.max_timestamp_ms <= latest_ms
     assert world.controller.is_active
 
 

@@ -92,7 +92,7 @@ class Cluster:
             features=FEATURES,
             previous_broker_epoch=known.epoch if was_alive else -1,
         )
-        assert answer["error_code"] is ErrorCode.none
+        assert answer.error_code is ErrorCode.none
         self.alive.add(broker)
 
     def _let_expire(self, broker: int, *, is_fenced_first: bool) -> None:

@@ -21,9 +21,8 @@ from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.records import partition_record
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import decode_record
+from tests.support.api_calls import request_of
 from tests.support.controller_world import World
 
 BROKERS = tuple(range(1, 10))
@@ -133,7 +132,7 @@ def some_request(random_source: Random, context: DecisionContext) -> ControllerR
         "broker_epoch": context.image.cluster.brokers[LEADER].epoch,
         "topics": topics,
     }
-    body = build(request_class(ApiKey.ALTER_PARTITION, version), values)
+    body = request_of(ApiKey.ALTER_PARTITION, version, values)
     return ControllerRequest(api_key=ApiKey.ALTER_PARTITION, api_version=version, body=body)
 
 
@@ -213,11 +212,11 @@ def test_most_of_what_a_returning_broker_is_asked_for_is_decided_together() -> N
         for topic in topics
     ]
     values = {"broker_id": 1, "broker_epoch": context.image.cluster.brokers[1].epoch, "topics": wishes}
-    body = build(request_class(ApiKey.ALTER_PARTITION, 3), values)
+    body = request_of(ApiKey.ALTER_PARTITION, 3, values)
     result = alter_partition(
         context, ControllerRequest(api_key=ApiKey.ALTER_PARTITION, api_version=3, body=body)
     )
     assert (decided_together(result), record_count(result.records)) == (200, 200)
     answer = world.ask(ApiKey.ALTER_PARTITION, 3, **values)
-    assert {int(each["error_code"]) for topic in answer["topics"] for each in topic["partitions"]} == {0}
+    assert {int(each.error_code) for topic in answer.topics for each in topic.partitions} == {0}
     assert all(set(world.partition(name, index).isr) == {1, 2, 3} for name in names for index in range(10))

@@ -240,9 +240,9 @@ def test_these_requests_come_to_what_there_is() -> None:
         entry
         for outcome in outcomes
         for answer in outcome.answers
-        for entry in (*answer.get("topics", ()), *answer.get("results", ()))
+        for entry in (*getattr(answer, "topics", ()), *getattr(answer, "results", ()))
     ]
-    assert {entry["error_code"] for entry in entries} >= {
+    assert {entry.error_code for entry in entries} >= {
         ErrorCode.none,
         ErrorCode.invalid_replica_assignment,
         ErrorCode.invalid_replication_factor,
@@ -273,7 +273,7 @@ def test_a_partition_of_more_replicas_than_the_columns_have_room_for_is_written_
         world = World(ControllerConfig(metadata_max_idle_interval_ms=0), image=image).lead()
         asked = {"name": "t", "num_partitions": 20, "replication_factor": factor}
         answer = world.create({**asked, "assignments": (), "configs": ()})["t"]
-        assert (answer["num_partitions"], answer["replication_factor"]) == (20, factor)
+        assert (answer.num_partitions, answer.replication_factor) == (20, factor)
         made = [each for each in world.raft.records() if isinstance(each, topics.PartitionRecord)]
         assert [len(set(record.replicas)) for record in made] == [factor] * 20
         states = dict(world.controller.committed_image.topics.by_name["t"].partitions.items())

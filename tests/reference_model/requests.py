@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from kquorum.metadata.controller.requests import Values
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.reference_model import brokers, topics
 from tests.reference_model.objects import DIRECTORIES_FROM, Partition, Refused, Topic
@@ -24,8 +23,8 @@ def register(twin: Twin, broker_id: int, incarnation: int, *, is_clean: bool = F
             twin.model, broker_id, incarnation, directories, is_clean=is_clean, epoch=epoch, offset=offset
         )
 
-    def check(answer: Values, epoch: int) -> None:
-        assert answer["broker_epoch"] == epoch
+    def check(answer: Any, epoch: int) -> None:
+        assert answer.broker_epoch == epoch
 
     twin.ask(
         ApiKey.BROKER_REGISTRATION,
@@ -74,8 +73,8 @@ def heartbeat(
         _note_shutdown_offset(twin, broker_id, want_shut_down=want_shut_down and not any(answer[1:]))
         return answer
 
-    def check(answer: Values, decided: tuple[bool, bool, bool]) -> None:
-        told = (answer["is_caught_up"], answer["is_fenced"], answer["should_shut_down"])
+    def check(answer: Any, decided: tuple[bool, bool, bool]) -> None:
+        told = (answer.is_caught_up, answer.is_fenced, answer.should_shut_down)
         assert told == decided, f"heartbeat of {broker_id}: {told}, but {decided} by the rules"
 
     twin.ask(
@@ -104,11 +103,11 @@ def assign_directory(twin: Twin, broker_id: int, name: str, index: int, place: i
     directory = directories_of(broker_id)[-place]
     image = twin.world.controller.image.topics.by_name.get(name)
 
-    def code_of(answer: Values) -> str:
-        top = str(answer["error_code"].name)
+    def code_of(answer: Any) -> str:
+        top = str(answer.error_code.name)
         if top != "none":
             return top
-        return str(answer["directories"][0]["topics"][0]["partitions"][0]["error_code"].name)
+        return str(answer.directories[0].topics[0].partitions[0].error_code.name)
 
     topic_id = UUID(int=1) if image is None else image.id
     partitions = [{"topic_id": topic_id, "partitions": [{"partition_index": index}]}]
@@ -148,7 +147,7 @@ def create_topic(twin: Twin, name: str, replicas: list[list[int]], configs: dict
         ApiKey.CREATE_TOPICS,
         7,
         lambda _written: topics.create_topic(twin.model, name, replicas, configs),
-        lambda answer: str(answer["topics"][0]["error_code"].name),
+        lambda answer: str(answer.topics[0].error_code.name),
         topics=[asked],
         timeout=1000,
     )
@@ -185,7 +184,7 @@ def place_topic(twin: Twin, name: str, count: int, factor: int) -> None:
         ApiKey.CREATE_TOPICS,
         7,
         decide,
-        lambda answer: str(answer["topics"][0]["error_code"].name),
+        lambda answer: str(answer.topics[0].error_code.name),
         topics=[topic(name, num_partitions=count, replication_factor=factor)],
         timeout=1000,
     )
@@ -196,7 +195,7 @@ def delete_topic(twin: Twin, name: str) -> None:
         ApiKey.DELETE_TOPICS,
         6,
         lambda _written: topics.delete_topic(twin.model, name),
-        lambda answer: str(answer["responses"][0]["error_code"].name),
+        lambda answer: str(answer.responses[0].error_code.name),
         topics=[{"name": name, "topic_id": None}],
         timeout=1000,
     )
@@ -207,7 +206,7 @@ def create_partitions(twin: Twin, name: str, count: int, replicas: list[list[int
         ApiKey.CREATE_PARTITIONS,
         3,
         lambda _written: topics.create_partitions(twin.model, name, count, replicas),
-        lambda answer: str(answer["results"][0]["error_code"].name),
+        lambda answer: str(answer.results[0].error_code.name),
         topics=[{"name": name, "count": count, "assignments": [{"broker_ids": each} for each in replicas]}],
         timeout=1000,
         validate_only=False,
@@ -242,13 +241,13 @@ def alter_partition(
     }
     image = twin.world.controller.image.topics.by_name.get(name)
 
-    def code_of(answer: Values) -> str:
-        top = str(answer["error_code"].name)
-        return top if top != "none" else str(answer["topics"][0]["partitions"][0]["error_code"].name)
+    def code_of(answer: Any) -> str:
+        top = str(answer.error_code.name)
+        return top if top != "none" else str(answer.topics[0].partitions[0].error_code.name)
 
-    def check(answer: Values, changed: Partition) -> None:
-        (one,) = answer["topics"][0]["partitions"]
-        told = (one["leader_id"], [*one["isr"]], one["leader_epoch"], one["partition_epoch"])
+    def check(answer: Any, changed: Partition) -> None:
+        (one,) = answer.topics[0].partitions
+        told = (one.leader_id, [*one.isr], one.leader_epoch, one.partition_epoch)
         expected = (changed.leader, changed.isr, changed.leader_epoch, changed.partition_epoch)
         assert told == expected, f"AlterPartition of {name}-{index}: {told}, but {expected} by the rules"
 
@@ -278,7 +277,7 @@ def elect_leader(twin: Twin, name: str, index: int, *, unclean: bool) -> None:
         ApiKey.ELECT_LEADERS,
         2,
         lambda _written: topics.elect_leader(twin.model, name, index, unclean=unclean),
-        lambda answer: str(answer["replica_election_results"][0]["partition_result"][0]["error_code"].name),
+        lambda answer: str(answer.replica_election_results[0].partition_result[0].error_code.name),
         election_type=int(unclean),
         topic_partitions=[{"topic": name, "partitions": [index]}],
         timeout=1000,
@@ -298,7 +297,7 @@ def reassign(twin: Twin, name: str, index: int, target: list[int] | None) -> Non
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         1,
         decide,
-        lambda answer: str(answer["responses"][0]["partitions"][0]["error_code"].name),
+        lambda answer: str(answer.responses[0].partitions[0].error_code.name),
         topics=[{"name": name, "partitions": [{"partition_index": index, "replicas": target}]}],
         timeout=1000,
         allow_replication_factor_change=True,
@@ -312,7 +311,7 @@ def set_config(twin: Twin, name: str, key: str, value: str | None) -> None:
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         1,
         lambda _written: topics.set_config(twin.model, name, key, value),
-        lambda answer: str(answer["responses"][0]["error_code"].name),
+        lambda answer: str(answer.responses[0].error_code.name),
         resources=[{"resource_type": TOPIC if name else BROKER, "resource_name": name, "configs": [config]}],
         validate_only=False,
     )
@@ -336,5 +335,5 @@ def turn_elr(twin: Twin, *, on: bool) -> None:
     )
 
 
-def _top_code(answer: Values) -> str:
-    return str(answer["error_code"].name)
+def _top_code(answer: Any) -> str:
+    return str(answer.error_code.name)

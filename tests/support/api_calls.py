@@ -29,3 +29,11 @@ def answer_of(api_key: int, version: int, answer: Any) -> Any:
     if isinstance(answer, Response):
         return message_codec.decode(message_types(api_key)[1], version, encoded)[0]
     return decode(response_class(api_key, version), encoded)[0]
+
+
+def read_answer(api_key: int, version: int, answer: Any) -> Any:
+    """The message that a client reads, whatever a handler answered with."""
+    encoded = encode(build(response_class(api_key, version), answer))
+    message, end = message_codec.decode(message_types(api_key)[1], version, encoded)
+    assert end == len(encoded), f"{len(encoded) - end} bytes follow the answer"
+    return message

@@ -16,11 +16,11 @@ from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import decode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.api_calls import read_answer, request_of
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 NODE_ID = 3000
@@ -133,28 +133,31 @@ class World:
         if taken:
             self.controller.handle_commit(self.now_ms, taken)
 
-    def send(self, api_key: ApiKey, version: int, **values: Any) -> list[Values]:
-        """The list gets the answer when there is one."""
-        answers: list[Values] = []
+    def send(self, api_key: ApiKey, version: int, **values: Any) -> list[Any]:
+        """The list gets the answer when there is one, as a client of this version reads it."""
+        return self.send_body(api_key, version, request_of(api_key, version, values))
+
+    def send_body(self, api_key: ApiKey, version: int, body: Any) -> list[Any]:
+        """As `send`; `body` is what a handler gets."""
+        answers: list[Any] = []
         request = ControllerRequest(
             api_key=api_key,
             api_version=version,
-            body=build(request_class(api_key, version), values),
+            body=body,
             principal="User:alice",
             client_id="admin",
             client_host="10.0.0.7",
             correlation_id=17,
         )
 
-        def reply(answer: Values) -> None:
+        def reply(answer: Response | Values) -> None:
             assert not answers, "a request is answered once"
-            build(response_class(api_key, version), answer)
-            answers.append(answer)
+            answers.append(read_answer(api_key, version, answer))
 
         self.controller.handle_request(self.now_ms, request, reply)
         return answers
 
-    def ask(self, api_key: ApiKey, version: int, **values: Any) -> Values:
+    def ask(self, api_key: ApiKey, version: int, **values: Any) -> Any:
         """Send, commit, answer; a long request is decided in several turns."""
         answers = self.send(api_key, version, **values)
         self.commit()
@@ -174,7 +177,7 @@ class World:
 
     # Brokers
 
-    def register(self, broker_id: int, incarnation: int = 1, **changes: Any) -> Values:
+    def register(self, broker_id: int, incarnation: int = 1, **changes: Any) -> Any:
         values = {
             "broker_id": broker_id,
             "cluster_id": CLUSTER_ID,
@@ -188,7 +191,7 @@ class World:
         }
         return self.ask(ApiKey.BROKER_REGISTRATION, 4, **{**values, **changes})
 
-    def send_heartbeat(self, broker_id: int, /, **changes: Any) -> list[Values]:
+    def send_heartbeat(self, broker_id: int, /, **changes: Any) -> list[Any]:
         broker = self.controller.image.cluster.brokers[broker_id]
         values = {
             "broker_id": broker_id,
@@ -199,7 +202,7 @@ class World:
         }
         return self.send(ApiKey.BROKER_HEARTBEAT, 1, **{**values, **changes})
 
-    def heartbeat(self, broker_id: int, /, **changes: Any) -> Values:
+    def heartbeat(self, broker_id: int, /, **changes: Any) -> Any:
         answers = self.send_heartbeat(broker_id, **changes)
         self.commit()
         assert len(answers) == 1
@@ -208,22 +211,22 @@ class World:
     def add_brokers(self, *broker_ids: int, **changes: Any) -> "World":
         """Registered, caught up and unfenced."""
         for broker_id in broker_ids:
-            assert self.register(broker_id, **changes)["error_code"] is ErrorCode.none
-            assert not self.heartbeat(broker_id)["is_fenced"]
+            assert self.register(broker_id, **changes).error_code is ErrorCode.none
+            assert not self.heartbeat(broker_id).is_fenced
         return self
 
     # Topics
 
-    def create(self, *topics: dict[str, Any], **changes: Any) -> dict[str, Values]:
+    def create(self, *topics: dict[str, Any], **changes: Any) -> dict[str, Any]:
         """Answers by topic name."""
         values: dict[str, Any] = {"topics": [topic(**each) for each in topics], "timeout": 1000} | changes
         answer = self.ask(ApiKey.CREATE_TOPICS, 7, **values)
-        return {entry["name"]: entry for entry in answer["topics"]}
+        return {entry.name: entry for entry in answer.topics}
 
-    def delete(self, *names: str) -> dict[str, Values]:
+    def delete(self, *names: str) -> dict[str, Any]:
         topics = [{"name": name, "topic_id": None} for name in names]
         answer = self.ask(ApiKey.DELETE_TOPICS, 6, topics=topics, timeout=1000)
-        return {entry["name"]: entry for entry in answer["responses"]}
+        return {entry.name: entry for entry in answer.responses}
 
     def partition(self, name: str, partition_id: int = 0) -> PartitionState:
         state = self.controller.image.topics.by_name[name].partitions.get(partition_id)

@@ -12,8 +12,10 @@ from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
+from tests.support.api_calls import read_answer
 
 Result = TypeVar("Result")
 
@@ -29,13 +31,14 @@ class FakeController:
         self.turns = 0
 
     def handle_request(
-        self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]
+        self, now_ms: int, request: ControllerRequest, reply: Callable[[Response], None]
     ) -> None:
         assert now_ms == 1234
         self.requests.append(request)
-        values = self.answer(request)
-        if values is not None:
-            reply(values)
+        answer = self.answer(request)
+        if answer is not None:
+            is_message = isinstance(answer, Response)
+            reply(answer if is_message else read_answer(request.api_key, request.api_version, answer))
 
     def note_change(self, now_ms: int, request: ControllerRequest, words: str) -> None:
         self.notes.append((words, request.operator_reason))

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 from uuid import UUID
-
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.brokers.state_records import (
     controlled_shutdown_records,
@@ -27,8 +24,8 @@ from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.cluster import BrokerRegistration
 from kquorum.metadata.image.metadata_version import DIRECTORIES
+from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kquorum.wire.schema import MetadataRecord
-from kquorum.wire.uuids import ZERO_UUID
 
 
 class BrokerState(Enum):
@@ -46,23 +43,23 @@ class BrokerState(Enum):
 
 def heartbeat(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """A broker's directories that failed are dealt with first: it must not come to lead what lies in one of them."""
-    body = request.body
+    body: BrokerHeartbeatRequest = request.body
     broker = context.check_broker_epoch(body.broker_id, body.broker_epoch)
     caught_up_offset = context.registration_offsets.get(broker.id, broker.epoch)
     is_caught_up = body.current_metadata_offset >= caught_up_offset
     current = _current_state(context, broker)
-    following = _next_state(context, broker, request, current, is_caught_up=is_caught_up)
+    following = _next_state(context, broker, body, current, is_caught_up=is_caught_up)
     failed = _failed_directories(context, broker, body)
     if failed and current is BrokerState.FENCED and following is BrokerState.UNFENCED:
         following = current
     step = _step(context, broker, current, following, failed)
     if step.removal is not None:
         context.liveness.refresh(broker.id, context.now_ms)
-        return ControllerResult(response={}, removal_first=step.removal)
+        return ControllerResult(response=None, removal_first=step.removal)
     context.liveness.touch(
         broker.id, context.now_ms, body.current_metadata_offset, fenced=following.is_fenced
     )
-    cordoned = cordoned_directories_records(context, broker, getattr(body, "cordoned_log_dirs", None))
+    cordoned = cordoned_directories_records(context, broker, body.cordoned_log_dirs)
 
     def after_append(end_offset: int) -> None:
         if following is BrokerState.CONTROLLED_SHUTDOWN:
@@ -70,25 +67,24 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
 
     return ControllerResult(
         records=(*step.before, *((step.run,) if step.run else ()), *step.after, *cordoned),
-        response={
-            "throttle_time": 0,
-            "error_code": ErrorCode.none,
-            "is_caught_up": is_caught_up,
-            "is_fenced": following.is_fenced,
-            "should_shut_down": following is BrokerState.SHUTDOWN_NOW,
-        },
+        response=BrokerHeartbeatResponse(
+            is_caught_up=is_caught_up,
+            is_fenced=following.is_fenced,
+            should_shut_down=following is BrokerState.SHUTDOWN_NOW,
+        ),
         is_atomic=False,
         after_append=after_append,
         batched_update=step.batched_update,
     )
 
 
-def _failed_directories(context: DecisionContext, broker: BrokerRegistration, body: Any) -> frozenset[UUID]:
+def _failed_directories(
+    context: DecisionContext, broker: BrokerRegistration, body: BrokerHeartbeatRequest
+) -> frozenset[UUID]:
     """Those that the registration still counts on. Every heartbeat lists them."""
     if context.metadata_version < DIRECTORIES:
         return frozenset()
-    sent = {each or ZERO_UUID for each in getattr(body, "offline_log_dirs", ())}
-    return frozenset(sent & set(broker.log_dirs))
+    return frozenset(body.offline_log_dirs) & frozenset(broker.log_dirs)
 
 
 def _current_state(context: DecisionContext, broker: BrokerRegistration) -> BrokerState:
@@ -102,12 +98,11 @@ def _current_state(context: DecisionContext, broker: BrokerRegistration) -> Brok
 def _next_state(
     context: DecisionContext,
     broker: BrokerRegistration,
-    request: ControllerRequest,
+    body: BrokerHeartbeatRequest,
     current: BrokerState,
     *,
     is_caught_up: bool,
 ) -> BrokerState:
-    body = request.body
     if current is BrokerState.FENCED:
         if body.want_shut_down:
             return BrokerState.SHUTDOWN_NOW

@@ -5,6 +5,10 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
+from kquorum.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 from kquorum.wire.metadata_records.features import ProducerIdsRecord
 
 BLOCK_SIZE = 1000
@@ -12,7 +16,7 @@ _MAX_PRODUCER_ID = 2**63 - 1
 
 
 def allocate_producer_ids(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    body = request.body
+    body: AllocateProducerIdsRequest = request.body
     context.check_broker_epoch(body.broker_id, body.broker_epoch)
     first = max(0, context.image.producer_ids.next_producer_id)
     if first > _MAX_PRODUCER_ID - BLOCK_SIZE:
@@ -22,10 +26,5 @@ def allocate_producer_ids(context: DecisionContext, request: ControllerRequest) 
     )
     return ControllerResult(
         records=(record,),
-        response={
-            "throttle_time": 0,
-            "error_code": ErrorCode.none,
-            "producer_id_start": first,
-            "producer_id_len": BLOCK_SIZE,
-        },
+        response=AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK_SIZE),
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -17,6 +16,8 @@ from kquorum.metadata.image.cluster import (
     ControllerRegistration,
     Endpoint,
     SupportedFeature,
+    WireEndpoint,
+    WireFeature,
     endpoints_from,
     features_from,
 )
@@ -30,11 +31,15 @@ from kquorum.metadata.image.metadata_version import (
     MINIMUM_METADATA_VERSION,
 )
 from kquorum.metadata.image.records import broker_record, controller_record
+from kquorum.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kquorum.wire.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from kquorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
-from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
+from kquorum.wire.uuids import uuid_to_text
 
-# Since when a broker can tell which epoch it had when it was shut down in order.
-_FIRST_WITH_PREVIOUS_EPOCH = 3
 # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
 _SECURITY_PROTOCOLS = range(4)
 _PORTS = range(1, 1 << 16)
@@ -46,33 +51,31 @@ def register_broker(context: DecisionContext, request: ControllerRequest) -> Con
     Before a new process is registered, the old one leaves its ISRs. Unless it was shut down in order it also stops
     being an eligible leader: what it had not yet written to disk may be lost.
     """
-    body = request.body
+    body: BrokerRegistrationRequest = request.body
     existing = context.image.cluster.brokers.get(body.broker_id)
-    incarnation_id = body.incarnation_id or ZERO_UUID
     _check_cluster_id(context, body.cluster_id)
     _check_broker_id(body.broker_id)
-    _check_not_duplicate(context, existing, incarnation_id)
-    if getattr(body, "is_migrating_zk_broker", False):
+    _check_not_duplicate(context, existing, body.incarnation_id)
+    if body.is_migrating_zk_broker:
         raise ApiError(
             ErrorCode.broker_id_not_registered, "Brokers that migrate from ZooKeeper cannot register here."
         )
-    log_dirs = tuple(each or ZERO_UUID for each in getattr(body, "log_dirs", ()))
     if context.metadata_version >= DIRECTORIES:
-        _check_directories(context, body.broker_id, log_dirs)
-    kept = existing if existing is not None and existing.incarnation_id == incarnation_id else None
+        _check_directories(context, body.broker_id, body.log_dirs)
+    kept = existing if existing is not None and existing.incarnation_id == body.incarnation_id else None
     registration = BrokerRegistration(
         id=body.broker_id,
         epoch=context.next_offset if kept is None else kept.epoch,
-        incarnation_id=incarnation_id,
+        incarnation_id=body.incarnation_id,
         end_points=_checked_endpoints(body.listeners),
         features=_checked_features(context, body.features),
         rack=body.rack,
         fenced=True if kept is None else kept.fenced,
         in_controlled_shutdown=False if kept is None else kept.in_controlled_shutdown,
-        log_dirs=log_dirs if context.metadata_version >= DIRECTORIES else (),
-        cordoned_log_dirs=_cordoned(context, body, kept),
+        log_dirs=body.log_dirs if context.metadata_version >= DIRECTORIES else (),
+        cordoned_log_dirs=_cordoned(context, kept),
     )
-    is_clean = kept is not None or _was_shut_down_cleanly(request, existing)
+    is_clean = kept is not None or _was_shut_down_cleanly(body, existing)
     return _registered(context, registration, is_new=kept is None, is_clean=is_clean)
 
 
@@ -83,7 +86,6 @@ def _registered(
     is_new: bool,
     is_clean: bool,
 ) -> ControllerResult:
-    response = {"throttle_time": 0, "error_code": ErrorCode.none, "broker_epoch": registration.epoch}
     run = None
     if is_new:
         departure = Departure(broker_id=registration.id, is_for_good=not is_clean)
@@ -96,32 +98,27 @@ def _registered(
 
     return ControllerResult(
         records=(*((run,) if run else ()), broker_record(registration)),
-        response=response,
+        response=BrokerRegistrationResponse(broker_epoch=registration.epoch),
         after_append=after_append,
     )
 
 
-def _was_shut_down_cleanly(request: ControllerRequest, existing: BrokerRegistration | None) -> bool:
-    """Only if the former process tells the epoch that it had, which it does if it was shut down in order (KIP-966)."""
-    if existing is None or request.api_version < _FIRST_WITH_PREVIOUS_EPOCH:
-        return False
-    return bool(request.body.previous_broker_epoch == existing.epoch)
+def _was_shut_down_cleanly(body: BrokerRegistrationRequest, existing: BrokerRegistration | None) -> bool:
+    """Only if the former process tells the epoch that it had, which it does if it was shut down in order (KIP-966).
+    Below version 3 it cannot, and the epoch reads as -1."""
+    return existing is not None and body.previous_broker_epoch == existing.epoch
 
 
-def _cordoned(
-    context: DecisionContext, body: Any, kept: BrokerRegistration | None
-) -> tuple[UUID, ...] | None:
-    """The directories that take no new replicas (KIP-1066); heartbeats tell of changes."""
-    if context.metadata_version < CORDONED_DIRECTORIES:
+def _cordoned(context: DecisionContext, kept: BrokerRegistration | None) -> tuple[UUID, ...] | None:
+    """The directories that take no new replicas (KIP-1066): heartbeats tell of them."""
+    if context.metadata_version < CORDONED_DIRECTORIES or kept is None:
         return None
-    sent = getattr(body, "cordoned_log_dirs", None)
-    if sent is None:
-        return None if kept is None else kept.cordoned_log_dirs
-    return tuple(each or ZERO_UUID for each in sent)
+    return kept.cordoned_log_dirs
 
 
 def unregister_broker(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    broker_id = request.body.broker_id
+    body: UnregisterBrokerRequest = request.body
+    broker_id = body.broker_id
     broker = context.image.cluster.brokers.get(broker_id)
     if broker is None:
         reason = f"Broker ID {broker_id} is not currently registered"
@@ -133,7 +130,7 @@ def unregister_broker(context: DecisionContext, request: ControllerRequest) -> C
     unregister = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
     return ControllerResult(
         records=(*((run,) if run else ()), unregister),
-        response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
+        response=UnregisterBrokerResponse(error_message=None),
         audit_reason=f"unregister broker {broker_id}",
         after_append=lambda _end_offset: context.liveness.remove(broker_id),
     )
@@ -143,27 +140,27 @@ def removed_first(context: DecisionContext, departure: Departure) -> ControllerR
     """A broker that is to leave more partitions than one decision may hold: it is fenced, and leaves these first."""
     broker = context.image.cluster.brokers.get(departure.broker_id)
     fence = () if broker is None or broker.fenced else (fence_record(context, broker),)
-    return ControllerResult(response={}, records=fence, removal_first=BrokerRemoval(context, departure))
+    return ControllerResult(response=None, records=fence, removal_first=BrokerRemoval(context, departure))
 
 
 def register_controller(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     if context.metadata_version < CONTROLLER_REGISTRATION:
         reason = f"metadata.version {context.metadata_version} has no controller registrations (3.7-IV0 and later do)."
         raise ApiError(ErrorCode.unsupported_version, reason)
-    body = request.body
+    body: ControllerRegistrationRequest = request.body
     registration = ControllerRegistration(
         id=body.controller_id,
-        incarnation_id=body.incarnation_id or ZERO_UUID,
+        incarnation_id=body.incarnation_id,
         end_points=_checked_endpoints(body.listeners),
         features=features_from(body.features),
     )
     return ControllerResult(
         records=(controller_record(registration),),
-        response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
+        response=ControllerRegistrationResponse(error_message=None),
     )
 
 
-def _checked_endpoints(listeners: Iterable[Any]) -> tuple[Endpoint, ...]:
+def _checked_endpoints(listeners: Iterable[WireEndpoint]) -> tuple[Endpoint, ...]:
     """Refuses what no client could connect to, and what no snapshot could tell again."""
     end_points = endpoints_from(listeners)
     for each in end_points:
@@ -221,7 +218,7 @@ class _Range:
     high: int
 
 
-def _checked_features(context: DecisionContext, sent: Iterable[Any]) -> tuple[SupportedFeature, ...]:
+def _checked_features(context: DecisionContext, sent: Iterable[WireFeature]) -> tuple[SupportedFeature, ...]:
     """Every finalised level must be in the broker's range; what it does not mention it supports at 0 only.
 
     A broker that does not mention metadata.version is from before there was one, and knows just the first level.

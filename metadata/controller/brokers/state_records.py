@@ -4,7 +4,7 @@ Their order matters to readers between two records: a broker leaves its ISRs bef
 it leads.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from uuid import UUID
 
 from kquorum.metadata.controller.context import DecisionContext
@@ -20,7 +20,6 @@ from kquorum.wire.metadata_records.cluster import (
     UnfenceBrokerRecord,
 )
 from kquorum.wire.schema import MetadataRecord
-from kquorum.wire.uuids import ZERO_UUID
 
 FENCE = 1
 UNFENCE = -1
@@ -60,16 +59,13 @@ def online_directories_records(broker: BrokerRegistration, failed: Collection[UU
 
 
 def cordoned_directories_records(
-    context: DecisionContext, broker: BrokerRegistration, sent: Iterable[UUID | None] | None
+    context: DecisionContext, broker: BrokerRegistration, sent: tuple[UUID, ...] | None
 ) -> list[MetadataRecord]:
     """The directories that are to take no new replicas (KIP-1066), where they changed; None says nothing."""
     if sent is None or context.metadata_version < CORDONED_DIRECTORIES:
         return []
-    cordoned = tuple(each or ZERO_UUID for each in sent)
-    if broker.cordoned_log_dirs is not None and set(cordoned) == set(broker.cordoned_log_dirs):
+    if broker.cordoned_log_dirs is not None and set(sent) == set(broker.cordoned_log_dirs):
         return []
     return [
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=cordoned
-        )
+        BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=sent)
     ]

@@ -3,9 +3,9 @@ ControllerConfigurationValidator) and its records. Each resource succeeds or fai
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -21,7 +21,7 @@ from kquorum.metadata.configs.table import definition_of
 from kquorum.metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.elr import clear_elr_records
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.topics.names import check_topic_name
 from kquorum.metadata.image.configs import (
@@ -34,6 +34,8 @@ from kquorum.metadata.image.configs import (
     ConfigResource,
 )
 from kquorum.metadata.image.metadata_version import CORDONED_DIRECTORIES
+from kquorum.wire.messages import alter_configs as legacy
+from kquorum.wire.messages import incremental_alter_configs as incremental
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.schema import MetadataRecord
 
@@ -196,63 +198,129 @@ class Change:
         ]
 
 
-Decide = Callable[[ConfigResource, Any, Mapping[str, str]], Change]
+class AskedResource(Protocol):
+    """A resource of either request."""
+
+    resource_type: int
+    resource_name: str
+
+
+Asked = TypeVar("Asked", legacy.AlterConfigsResource, incremental.AlterConfigsResource)
+Decide = Callable[[ConfigResource, Asked, Mapping[str, str]], Change]
 
 
 def incremental_alter_configs(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    return _alter(context, request, _incremental)
+    body: incremental.IncrementalAlterConfigsRequest = request.body
+    altered = _altered(context, body.resources, _incremental)
+    return ControllerResult(
+        records=() if body.validate_only else altered.records,
+        response=_incremental_response(body.resources, altered.errors),
+        audit_reason=altered.reason,
+    )
 
 
 def alter_configs(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """The older request replaces all configs of a resource (KIP-133)."""
-    return _alter(context, request, _replacement)
+    body: legacy.AlterConfigsRequest = request.body
+    altered = _altered(context, body.resources, _replacement)
+    return ControllerResult(
+        records=() if body.validate_only else altered.records,
+        response=_legacy_response(body.resources, altered.errors),
+        audit_reason=altered.reason,
+    )
 
 
-def config_refusal(request: ControllerRequest, error: ApiError) -> Values:
-    return {"responses": [_response(asked, error) for asked in request.body.resources]}
+def incremental_config_refusal(
+    request: ControllerRequest, error: ApiError
+) -> incremental.IncrementalAlterConfigsResponse:
+    body: incremental.IncrementalAlterConfigsRequest = request.body
+    return _incremental_response(body.resources, [error] * len(body.resources))
 
 
-def _response(asked: Any, error: ApiError | None) -> Values:
-    return {
-        "error_code": ErrorCode.none if error is None else error.code,
-        "error_message": None if error is None else error.message,
-        "resource_type": asked.resource_type,
-        "resource_name": asked.resource_name,
-    }
+def config_refusal(request: ControllerRequest, error: ApiError) -> legacy.AlterConfigsResponse:
+    body: legacy.AlterConfigsRequest = request.body
+    return _legacy_response(body.resources, [error] * len(body.resources))
 
 
-def _alter(context: DecisionContext, request: ControllerRequest, decide: Decide) -> ControllerResult:
+def _incremental_response(
+    resources: Sequence[AskedResource], errors: Sequence[ApiError | None]
+) -> incremental.IncrementalAlterConfigsResponse:
+    """An error, or None, for each resource."""
+    responses = [
+        incremental.AlterConfigsResourceResponse(
+            error_code=_code(error),
+            error_message=_message(error),
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+        )
+        for asked, error in zip(resources, errors, strict=True)
+    ]
+    return incremental.IncrementalAlterConfigsResponse(responses=tuple(responses))
+
+
+def _legacy_response(
+    resources: Sequence[AskedResource], errors: Sequence[ApiError | None]
+) -> legacy.AlterConfigsResponse:
+    """As `_incremental_response`."""
+    responses = [
+        legacy.AlterConfigsResourceResponse(
+            error_code=_code(error),
+            error_message=_message(error),
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+        )
+        for asked, error in zip(resources, errors, strict=True)
+    ]
+    return legacy.AlterConfigsResponse(responses=tuple(responses))
+
+
+def _code(error: ApiError | None) -> ErrorCode:
+    return ErrorCode.none if error is None else error.code
+
+
+def _message(error: ApiError | None) -> str | None:
+    return None if error is None else error.message
+
+
+@dataclass(frozen=True, slots=True)
+class _Altered:
+    """`errors` has one, or None, for each resource of the request."""
+
+    records: tuple[MetadataRecord, ...]
+    errors: list[ApiError | None]
+    reason: str
+
+
+def _altered(context: DecisionContext, resources: Sequence[Asked], decide: Decide[Asked]) -> _Altered:
     """Raises POLICY_VIOLATION when the whole request makes more records than one batch may hold."""
-    mentions = Counter((int(each.resource_type), each.resource_name) for each in request.body.resources)
-    responses: list[Values] = []
+    mentions = Counter([(each.resource_type, each.resource_name) for each in resources])
+    errors: list[ApiError | None] = []
     changed: dict[ConfigResource, Change] = {}
     records: list[MetadataRecord] = []
-    for asked in request.body.resources:
-        resource = ConfigResource(int(asked.resource_type), asked.resource_name)
+    for asked in resources:
+        resource = ConfigResource(asked.resource_type, asked.resource_name)
         try:
             if mentions[resource] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
             change = _decided(context, resource, asked, decide)
         except ApiError as error:
-            responses.append(_response(asked, error))
+            errors.append(error)
             continue
         changed[resource] = change
         records += change.records(resource)
-        responses.append(_response(asked, None))
+        errors.append(None)
     records += clear_elr_records(context, records)
     if len(records) > context.config.max_records_per_batch:
         reason = (
             f"The request would need {len(records)} records, more than one batch holds; ask for less at once."
         )
         raise ApiError(ErrorCode.policy_violation, reason)
-    return ControllerResult(
-        records=() if request.body.validate_only else tuple(records),
-        response={"throttle_time": 0, "responses": responses},
-        audit_reason=_reason(changed),
-    )
+    return _Altered(tuple(records), errors, _reason(changed))
 
 
-def _decided(context: DecisionContext, resource: ConfigResource, asked: Any, decide: Decide) -> Change:
+def _decided(
+    context: DecisionContext, resource: ConfigResource, asked: Asked, decide: Decide[Asked]
+) -> Change:
     check_resource_type(resource)
     names = [each.name for each in asked.configs]
     if len(set(names)) < len(names):
@@ -271,8 +339,10 @@ def _check_values(without_value: list[str]) -> None:
         raise ApiError(ErrorCode.invalid_request, reason)
 
 
-def _incremental(resource: ConfigResource, asked: Any, before: Mapping[str, str]) -> Change:
-    operations = {each.name: (int(each.config_operation), each.value) for each in asked.configs}
+def _incremental(
+    resource: ConfigResource, asked: incremental.AlterConfigsResource, before: Mapping[str, str]
+) -> Change:
+    operations = {each.name: (each.config_operation, each.value) for each in asked.configs}
     for operation, _ in operations.values():
         if operation not in _OPERATIONS:
             raise ApiError(ErrorCode.invalid_request, f"Unknown operations type {operation}")
@@ -313,7 +383,9 @@ def _java_split(value: str) -> list[str]:
     return value.rstrip(",").split(",") if value.strip(",") or not value else []
 
 
-def _replacement(resource: ConfigResource, asked: Any, before: Mapping[str, str]) -> Change:
+def _replacement(
+    resource: ConfigResource, asked: legacy.AlterConfigsResource, before: Mapping[str, str]
+) -> Change:
     _check_values([each.name for each in asked.configs if each.value is None])
     wanted: dict[str, str | None] = {each.name: each.value for each in asked.configs}
     implicit = tuple(sorted(name for name in before if name not in wanted))

@@ -3,14 +3,20 @@
 import math
 from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.quotas import QuotaEntity
+from kquorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    RequestEntryData,
+    ResponseEntityData,
+    ResponseEntryData,
+)
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.schema import MetadataRecord
 
@@ -33,10 +39,11 @@ _NAMES_IN_REASON = 10
 
 def alter_client_quotas(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Of an entity that is named twice the first mention counts, and the answer, which is one, says so."""
-    results: dict[QuotaEntity, Values] = {}
+    body: AlterClientQuotasRequest = request.body
+    results: dict[QuotaEntity, ResponseEntryData] = {}
     records: list[MetadataRecord] = []
     altered: list[QuotaEntity] = []
-    for entry in request.body.entries:
+    for entry in body.entries:
         entity = _entity(entry)
         try:
             if entity in results:
@@ -49,16 +56,18 @@ def alter_client_quotas(context: DecisionContext, request: ControllerRequest) ->
         records += changes
         altered += [entity] if changes else []
     return ControllerResult(
-        records=() if request.body.validate_only else tuple(records),
-        response={"throttle_time": 0, "entries": list(results.values())},
+        records=() if body.validate_only else tuple(records),
+        response=AlterClientQuotasResponse(entries=tuple(results.values())),
         audit_reason=_reason(altered),
     )
 
 
-def refusals(request: ControllerRequest, error: ApiError) -> Values:
+def refusals(request: ControllerRequest, error: ApiError) -> AlterClientQuotasResponse:
     """How the whole request is refused: each entity is."""
-    entities = dict.fromkeys(map(_entity, request.body.entries))
-    return {"entries": [_result(entity, error.code, error.message) for entity in entities]}
+    body: AlterClientQuotasRequest = request.body
+    entities = dict.fromkeys(map(_entity, body.entries))
+    entries = [_result(entity, error.code, error.message) for entity in entities]
+    return AlterClientQuotasResponse(entries=tuple(entries))
 
 
 def describe(entity: QuotaEntity) -> str:
@@ -66,7 +75,7 @@ def describe(entity: QuotaEntity) -> str:
     return ", ".join(f"{kind} {'<default>' if name is None else name}" for kind, name in entity)
 
 
-def _entity(entry: Any) -> QuotaEntity:
+def _entity(entry: RequestEntryData) -> QuotaEntity:
     return tuple(
         sorted(
             ((each.entity_type, each.entity_name) for each in entry.entity),
@@ -75,7 +84,7 @@ def _entity(entry: Any) -> QuotaEntity:
     )
 
 
-def _records(context: DecisionContext, entity: QuotaEntity, entry: Any) -> list[MetadataRecord]:
+def _records(context: DecisionContext, entity: QuotaEntity, entry: RequestEntryData) -> list[MetadataRecord]:
     """Only for what changes; raises INVALID_REQUEST, with nothing changed, for the first that cannot be."""
     values: dict[str, float | None] = {}
     for operation in entry.ops:
@@ -83,7 +92,7 @@ def _records(context: DecisionContext, entity: QuotaEntity, entry: Any) -> list[
             raise _refused(
                 f"Duplicate quota key {operation.key} not updating quota for this entity {describe(entity)}"
             )
-        values[operation.key] = None if operation.remove else float(operation.value)
+        values[operation.key] = None if operation.remove else operation.value
     keys = _keys(entity)
     current: Mapping[str, float] = context.image.client_quotas.entities.get(entity, {})
     records: list[MetadataRecord] = []
@@ -151,9 +160,9 @@ def _check_value(keys: Mapping[str, float | None], key: str, value: float) -> No
         raise _refused(f"{key} cannot be a fractional value.")
 
 
-def _result(entity: QuotaEntity, code: ErrorCode, message: str | None) -> Values:
-    named = [{"entity_type": kind, "entity_name": name} for kind, name in entity]
-    return {"error_code": code, "error_message": message, "entity": named}
+def _result(entity: QuotaEntity, code: ErrorCode, message: str | None) -> ResponseEntryData:
+    named = [ResponseEntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    return ResponseEntryData(error_code=code, error_message=message, entity=tuple(named))
 
 
 def _reason(altered: list[QuotaEntity]) -> str:

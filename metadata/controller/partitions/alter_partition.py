@@ -8,7 +8,7 @@ others, refusals included, are decided one by one.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch
 from kquorum.metadata.controller.partitions.partition_change import Election, change_of
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.cluster import BrokerRegistration
 from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
@@ -39,8 +39,15 @@ from kquorum.metadata.image.partition_state import (
 )
 from kquorum.metadata.image.partitions import PADDING, Column, lists_differ
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    RequestPartitionData,
+    RequestTopicData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
-from kquorum.wire.uuids import ZERO_UUID
 
 # Fewer partitions are quicker decided one by one.
 WORTH_COLUMNS: Final = 16
@@ -64,8 +71,8 @@ class Growth:
 def isr_growth(
     context: DecisionContext,
     broker_id: int,
-    asked: Sequence[tuple[TopicImage | None, Sequence[Any]]],
-    members_of: Callable[[Any], Members],
+    asked: Sequence[tuple[TopicImage | None, Sequence[RequestPartitionData]]],
+    members_of: Callable[[RequestPartitionData], Members],
     is_eligible: Callable[[tuple[int, int]], bool],
 ) -> Growth | None:
     """The partitions whose ISR only grows, of those in the request, topic by topic; none may be named twice.
@@ -114,14 +121,14 @@ class _WantedIsrs:
 
     def __init__(
         self,
-        asked: Sequence[tuple[TopicImage | None, Sequence[Any]]],
-        members_of: Callable[[Any], Members],
+        asked: Sequence[tuple[TopicImage | None, Sequence[RequestPartitionData]]],
+        members_of: Callable[[RequestPartitionData], Members],
         is_eligible: Callable[[tuple[int, int]], bool],
     ) -> None:
         self.topics: list[TopicImage] = []
         self.rows: list[Rows] = []
         self.places: list[Place] = []
-        wanted: list[Any] = []
+        wanted: list[RequestPartitionData] = []
         for number, (topic, partitions) in enumerate(asked):
             if topic is None or not partitions:
                 continue
@@ -146,8 +153,8 @@ class _WantedIsrs:
 
     def _judge(
         self,
-        wanted: Sequence[Any],
-        members_of: Callable[[Any], Members],
+        wanted: Sequence[RequestPartitionData],
+        members_of: Callable[[RequestPartitionData], Members],
         is_eligible: Callable[[tuple[int, int]], bool],
     ) -> None:
         """There are few different ISRs: each is judged once."""
@@ -211,12 +218,12 @@ NO_BROKER_EPOCH = -1
 
 def alter_partition(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Where many ISRs grow these are decided together, and whatever else was asked for one by one."""
-    body = request.body
+    body: AlterPartitionRequest = request.body
     context.check_broker_epoch(body.broker_id, body.broker_epoch)
     records: list[PartitionChangeRecord] = []
-    topics: list[Values] = []
+    topics: list[ResponseTopicData] = []
     eligibility = _Eligibility(context)
-    known = [context.image.topics.by_id.get(asked.topic_id or ZERO_UUID) for asked in body.topics]
+    known = [context.image.topics.by_id.get(asked.topic_id) for asked in body.topics]
     growth = None
     if not _names_one_twice(body.topics):
         asked_of = [(topic, asked.partitions) for topic, asked in zip(known, body.topics, strict=True)]
@@ -224,14 +231,14 @@ def alter_partition(context: DecisionContext, request: ControllerRequest) -> Con
     grown = {} if growth is None else growth.grown
     seen: set[tuple[UUID, int]] = set()
     for number, (topic, asked) in enumerate(zip(known, body.topics, strict=True)):
-        partitions = []
+        partitions: list[ResponsePartitionData] = []
         states = _states_of_others(topic, asked.partitions, number, grown)
         for place, wanted in enumerate(asked.partitions):
             after = grown.get((number, place))
             if after is not None:
                 partitions.append(_grown(wanted, body.broker_id, *after))
                 continue
-            identity = (asked.topic_id or ZERO_UUID, wanted.partition_index)
+            identity = (asked.topic_id, wanted.partition_index)
             # A second change would be checked against the state before the first, and undo half of it.
             partitions.append(
                 _refused(wanted, ErrorCode.invalid_request)
@@ -239,15 +246,15 @@ def alter_partition(context: DecisionContext, request: ControllerRequest) -> Con
                 else _alter(context, eligibility, body.broker_id, topic, states, wanted, records)
             )
             seen.add(identity)
-        topics.append({"topic_id": asked.topic_id, "partitions": partitions})
+        topics.append(ResponseTopicData(topic_id=asked.topic_id, partitions=tuple(partitions)))
     return ControllerResult(
         records=(*records, *((growth.run,) if growth is not None and growth.run else ())),
-        response={"throttle_time": 0, "error_code": ErrorCode.none, "topics": topics},
+        response=AlterPartitionResponse(topics=tuple(topics)),
         is_atomic=False,
     )
 
 
-def _names_one_twice(topics: Sequence[Any]) -> bool:
+def _names_one_twice(topics: Sequence[RequestTopicData]) -> bool:
     if len({asked.topic_id for asked in topics}) < len(topics):
         return True
     return any(
@@ -257,7 +264,10 @@ def _names_one_twice(topics: Sequence[Any]) -> bool:
 
 
 def _states_of_others(
-    topic: TopicImage | None, partitions: Sequence[Any], number: int, grown: Collection[tuple[int, int]]
+    topic: TopicImage | None,
+    partitions: Sequence[RequestPartitionData],
+    number: int,
+    grown: Collection[tuple[int, int]],
 ) -> Mapping[int, PartitionState]:
     """Of the partitions of the topic with this number in the request, those that were not decided together."""
     if topic is None:
@@ -298,9 +308,9 @@ def _alter(
     broker_id: int,
     topic: TopicImage | None,
     states: Mapping[int, PartitionState],
-    wanted: Any,
+    wanted: RequestPartitionData,
     records: list[PartitionChangeRecord],
-) -> Values:
+) -> ResponsePartitionData:
     """Checks one partition, adds its record to `records`, and answers its entry of the response."""
     if topic is None:
         return _refused(wanted, ErrorCode.unknown_topic_id)
@@ -321,14 +331,14 @@ def _alter(
     return _accepted(wanted, partition_after_change(state, record))
 
 
-def _members(wanted: Any) -> Members:
-    with_epochs = getattr(wanted, "new_isr_with_epochs", None)
-    if with_epochs is None:
+def _members(wanted: RequestPartitionData) -> Members:
+    """Up to version 2 without epochs."""
+    if wanted.new_isr:
         return [(member, NO_BROKER_EPOCH) for member in wanted.new_isr]
-    return [(member.broker_id, member.broker_epoch) for member in with_epochs]
+    return [(member.broker_id, member.broker_epoch) for member in wanted.new_isr_with_epochs]
 
 
-def _epoch_error(broker_id: int, state: PartitionState, wanted: Any) -> ErrorCode | None:
+def _epoch_error(broker_id: int, state: PartitionState, wanted: RequestPartitionData) -> ErrorCode | None:
     """A leader which knows more than we do has heard of a newer controller."""
     if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:
         return ErrorCode.not_controller
@@ -342,7 +352,7 @@ def _epoch_error(broker_id: int, state: PartitionState, wanted: Any) -> ErrorCod
 
 
 def _isr_error(
-    eligibility: _Eligibility, state: PartitionState, wanted: Any, members: Members
+    eligibility: _Eligibility, state: PartitionState, wanted: RequestPartitionData, members: Members
 ) -> ErrorCode | None:
     isr = [broker_id for broker_id, _ in members]
     if len(set(isr)) != len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
@@ -358,7 +368,11 @@ def _isr_error(
 
 
 def _change(
-    context: DecisionContext, topic: TopicImage, state: PartitionState, wanted: Any, members: Members
+    context: DecisionContext,
+    topic: TopicImage,
+    state: PartitionState,
+    wanted: RequestPartitionData,
+    members: Members,
 ) -> PartitionChangeRecord | None:
     is_unclean_allowed = context.allows_unclean_election(topic.name)
     return change_of(
@@ -372,37 +386,29 @@ def _change(
     ).record()
 
 
-def _refused(wanted: Any, error: ErrorCode) -> Values:
-    return {
-        "partition_index": wanted.partition_index,
-        "error_code": error,
-        "leader_id": 0,
-        "leader_epoch": 0,
-        "isr": (),
-        "leader_recovery_state": 0,
-        "partition_epoch": 0,
-    }
+def _refused(wanted: RequestPartitionData, error: ErrorCode) -> ResponsePartitionData:
+    return ResponsePartitionData(partition_index=wanted.partition_index, error_code=error)
 
 
-def _grown(wanted: Any, leader_id: int, isr: tuple[int, ...], partition_epoch: int) -> Values:
-    return {
-        "partition_index": wanted.partition_index,
-        "error_code": ErrorCode.none,
-        "leader_id": leader_id,
-        "leader_epoch": wanted.leader_epoch,
-        "isr": isr,
-        "leader_recovery_state": RECOVERED,
-        "partition_epoch": partition_epoch,
-    }
+def _grown(
+    wanted: RequestPartitionData, leader_id: int, isr: tuple[int, ...], partition_epoch: int
+) -> ResponsePartitionData:
+    return ResponsePartitionData(
+        partition_index=wanted.partition_index,
+        leader_id=leader_id,
+        leader_epoch=wanted.leader_epoch,
+        isr=isr,
+        leader_recovery_state=RECOVERED,
+        partition_epoch=partition_epoch,
+    )
 
 
-def _accepted(wanted: Any, state: PartitionState) -> Values:
-    return {
-        "partition_index": wanted.partition_index,
-        "error_code": ErrorCode.none,
-        "leader_id": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "isr": state.isr,
-        "leader_recovery_state": state.leader_recovery_state,
-        "partition_epoch": state.partition_epoch,
-    }
+def _accepted(wanted: RequestPartitionData, state: PartitionState) -> ResponsePartitionData:
+    return ResponsePartitionData(
+        partition_index=wanted.partition_index,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        leader_recovery_state=state.leader_recovery_state,
+        partition_epoch=state.partition_epoch,
+    )

@@ -1,18 +1,25 @@
 """AssignReplicasToDirs (KIP-858): a broker tells in which of its directories its replicas are."""
 
-from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.partition_change import Election, acceptable_leaders, change_of
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.directories import MIGRATING, is_online
 from kquorum.metadata.image.metadata_version import DIRECTORIES
 from kquorum.metadata.image.partition_state import PartitionState, partition_after_change
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    RequestTopicData,
+    ResponseDirectoryData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.uuids import ZERO_UUID
 
@@ -77,36 +84,35 @@ def assign_replicas_to_directories(context: DecisionContext, request: Controller
     """Raises UNSUPPORTED_VERSION where partitions have no directories yet, STALE_BROKER_EPOCH."""
     if context.metadata_version < DIRECTORIES:
         raise ApiError(ErrorCode.unsupported_version, "Directory assignment is not supported yet.")
-    context.check_broker_epoch(request.body.broker_id, request.body.broker_epoch)
-    assignments = _Assignments(context, request.body.broker_id)
+    body: AssignReplicasToDirsRequest = request.body
+    context.check_broker_epoch(body.broker_id, body.broker_epoch)
+    assignments = _Assignments(context, body.broker_id)
     directories = [
-        {
-            "id_": directory.id_,
-            "topics": [_topic(context, assignments, directory.id_, asked) for asked in directory.topics],
-        }
-        for directory in request.body.directories
+        ResponseDirectoryData(
+            id_=directory.id_,
+            topics=tuple([_topic(context, assignments, directory.id_, asked) for asked in directory.topics]),
+        )
+        for directory in body.directories
     ]
     return ControllerResult(
         records=tuple(assignments.records()),
-        response={"throttle_time": 0, "error_code": ErrorCode.none, "directories": directories},
+        response=AssignReplicasToDirsResponse(directories=tuple(directories)),
         is_atomic=False,
     )
 
 
 def _topic(
-    context: DecisionContext, assignments: _Assignments, directory_id: UUID | None, asked: Any
-) -> Values:
-    topic = context.image.topics.by_id.get(asked.topic_id or ZERO_UUID)
+    context: DecisionContext, assignments: _Assignments, directory_id: UUID, asked: RequestTopicData
+) -> ResponseTopicData:
+    topic = context.image.topics.by_id.get(asked.topic_id)
 
     def code(partition_id: int) -> ErrorCode:
         if topic is None:
             return ErrorCode.unknown_topic_id
-        return assignments.add(topic, partition_id, directory_id or MIGRATING)
+        return assignments.add(topic, partition_id, MIGRATING if directory_id == ZERO_UUID else directory_id)
 
-    return {
-        "topic_id": asked.topic_id,
-        "partitions": [
-            {"partition_index": each.partition_index, "error_code": code(each.partition_index)}
-            for each in asked.partitions
-        ],
-    }
+    partitions = [
+        ResponsePartitionData(partition_index=each.partition_index, error_code=code(each.partition_index))
+        for each in asked.partitions
+    ]
+    return ResponseTopicData(topic_id=asked.topic_id, partitions=tuple(partitions))

@@ -24,12 +24,18 @@ from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.partition_change import Election, change_of
 from kquorum.metadata.controller.periodic import Outcome, PeriodicTask
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.cluster import ClusterImage
 from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
 from kquorum.metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 # A topic, and the ids of partitions in it.
@@ -141,7 +147,7 @@ class _Elections:
         self._context = context
         self._kind = kind
         self.records: dict[tuple[str, int], PartitionChangeRecord] = {}
-        self.results: dict[str, list[Values]] = {}
+        self.results: dict[str, list[PartitionResult]] = {}
 
     def hold(self, topic_name: str, partition_id: int) -> None:
         results = self.results.setdefault(topic_name, [])
@@ -181,19 +187,21 @@ def elect_leaders(context: DecisionContext, request: ControllerRequest) -> Contr
 
     Without a list of partitions, all that need the election are meant, and only these are answered.
     """
-    kind = _kind(getattr(request.body, "election_type", ElectionType.PREFERRED))
+    body: ElectLeadersRequest = request.body
+    kind = _kind(body.election_type)
     elections = _Elections(context, kind)
-    for topic_name, partition_id in _wanted(context, request, kind):
+    for topic_name, partition_id in _wanted(context, body, kind):
         elections.hold(topic_name, partition_id)
     return ControllerResult(
         records=tuple(elections.records.values()),
-        response={
-            "throttle_time": 0,
-            "error_code": ErrorCode.none,
-            "replica_election_results": [
-                {"topic": name, "partition_result": results} for name, results in elections.results.items()
-            ],
-        },
+        response=ElectLeadersResponse(
+            replica_election_results=tuple(
+                [
+                    ReplicaElectionResult(topic=name, partition_result=tuple(results))
+                    for name, results in elections.results.items()
+                ]
+            )
+        ),
         is_atomic=False,
         audit_reason=f"elect {kind.name.lower()} leaders of {len(elections.records)} partition(s)"
         if elections.records
@@ -209,10 +217,10 @@ def _kind(number: int) -> ElectionType:
 
 
 def _wanted(
-    context: DecisionContext, request: ControllerRequest, kind: ElectionType
+    context: DecisionContext, request: ElectLeadersRequest, kind: ElectionType
 ) -> Iterator[tuple[str, int]]:
-    if request.body.topic_partitions is not None:
-        for asked in request.body.topic_partitions:
+    if request.topic_partitions is not None:
+        for asked in request.topic_partitions:
             for partition_id in asked.partitions:
                 yield asked.topic, partition_id
         return
@@ -239,8 +247,8 @@ def _too_many(context: DecisionContext) -> ApiError:
     return ApiError(ErrorCode.policy_violation, reason)
 
 
-def _entry(partition_id: int, code: ErrorCode, message: str | None) -> Values:
-    return {"partition_id": partition_id, "error_code": code, "error_message": message}
+def _entry(partition_id: int, code: ErrorCode, message: str | None) -> PartitionResult:
+    return PartitionResult(partition_id=partition_id, error_code=code, error_message=message)
 
 
 MOST_ELECTIONS: Final = 1000

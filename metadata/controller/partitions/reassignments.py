@@ -6,18 +6,30 @@ drops the old ones, in whichever change completes the new ISR.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.partition_change import Election, change_of
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.topics.new_partitions import check_replicas
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kquorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 _PLACES_IN_REASON = 10
@@ -35,12 +47,13 @@ class _Place:
 
 def alter_partition_reassignments(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Partitions fail one by one; what succeeds is one atomic batch."""
-    may_change_factor = bool(getattr(request.body, "allow_replication_factor_change", True))
+    body: AlterPartitionReassignmentsRequest = request.body
+    may_change_factor = body.allow_replication_factor_change
     records: dict[tuple[str, int], PartitionChangeRecord] = {}
     altered: list[str] = []
-    responses: list[Values] = []
-    for topic in request.body.topics:
-        partitions: list[Values] = []
+    responses: list[ReassignableTopicResponse] = []
+    for topic in body.topics:
+        partitions: list[ReassignablePartitionResponse] = []
         for wanted in topic.partitions:
             place = f"{topic.name}:{wanted.partition_index}"
             try:
@@ -54,22 +67,20 @@ def alter_partition_reassignments(context: DecisionContext, request: ControllerR
             if record is not None:
                 records[topic.name, wanted.partition_index] = record
                 altered.append(_words(place, wanted.replicas))
-        responses.append({"name": topic.name, "partitions": partitions})
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=tuple(partitions)))
     return ControllerResult(
         records=tuple(records.values()),
-        response={
-            "throttle_time": 0,
-            "allow_replication_factor_change": may_change_factor,
-            "error_code": ErrorCode.none,
-            "error_message": None,
-            "responses": responses,
-        },
+        response=AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=may_change_factor,
+            error_message=None,
+            responses=tuple(responses),
+        ),
         audit_reason=_reason(altered) if altered else None,
     )
 
 
 def _alter(
-    context: DecisionContext, topic_name: str, wanted: Any, *, may_change_factor: bool
+    context: DecisionContext, topic_name: str, wanted: ReassignablePartition, *, may_change_factor: bool
 ) -> PartitionChangeRecord | None:
     topic = context.image.topics.by_name.get(topic_name)
     if topic is None:
@@ -148,8 +159,8 @@ def _cancel(context: DecisionContext, place: _Place) -> PartitionChangeRecord | 
     return change.record()
 
 
-def _entry(partition_id: int, code: ErrorCode, message: str | None) -> Values:
-    return {"partition_index": partition_id, "error_code": code, "error_message": message}
+def _entry(partition_id: int, code: ErrorCode, message: str | None) -> ReassignablePartitionResponse:
+    return ReassignablePartitionResponse(partition_index=partition_id, error_code=code, error_message=message)
 
 
 def _words(place: str, replicas: tuple[int, ...] | None) -> str:
@@ -161,37 +172,39 @@ def _reason(altered: list[str]) -> str:
     return f"reassign partitions: {', '.join(altered[:_PLACES_IN_REASON])}{more}"
 
 
-def list_partition_reassignments(image: MetadataImage, request: ControllerRequest) -> Values:
+def list_partition_reassignments(
+    image: MetadataImage, request: ControllerRequest
+) -> ListPartitionReassignmentsResponse:
     """`image` is the committed one. Unknown topics and partitions are left out, as those are that do not move."""
-    if request.body.topics is None:
+    body: ListPartitionReassignmentsRequest = request.body
+    if body.topics is None:
         moving = (_topic(topic, sorted(topic.partitions.rare_lists)) for topic in image.topics.by_id.values())
     else:
         moving = (
             _topic(image.topics.by_name[asked.name], asked.partition_indexes)
-            for asked in request.body.topics
+            for asked in body.topics
             if asked.name in image.topics.by_name
         )
-    return {
-        "throttle_time": 0,
-        "error_code": ErrorCode.none,
-        "error_message": None,
-        "topics": [topic for topic in moving if topic["partitions"]],
-    }
+    return ListPartitionReassignmentsResponse(
+        error_message=None, topics=tuple([topic for topic in moving if topic.partitions])
+    )
 
 
-def _topic(topic: TopicImage, partition_ids: Iterable[int]) -> Values:
+def _topic(topic: TopicImage, partition_ids: Iterable[int]) -> OngoingTopicReassignment:
     partitions = (
         _partition(partition_id, topic.partitions.get(partition_id)) for partition_id in partition_ids
     )
-    return {"name": topic.name, "partitions": [each for each in partitions if each is not None]}
+    return OngoingTopicReassignment(
+        name=topic.name, partitions=tuple([each for each in partitions if each is not None])
+    )
 
 
-def _partition(partition_id: int, state: PartitionState | None) -> Values | None:
+def _partition(partition_id: int, state: PartitionState | None) -> OngoingPartitionReassignment | None:
     if state is None or not (state.adding_replicas or state.removing_replicas):
         return None
-    return {
-        "partition_index": partition_id,
-        "replicas": state.replicas,
-        "adding_replicas": state.adding_replicas,
-        "removing_replicas": state.removing_replicas,
-    }
+    return OngoingPartitionReassignment(
+        partition_index=partition_id,
+        replicas=state.replicas,
+        adding_replicas=state.adding_replicas,
+        removing_replicas=state.removing_replicas,
+    )

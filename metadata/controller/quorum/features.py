@@ -5,16 +5,16 @@ the static voters of the configuration into the log, from which time they can be
 R11.5). A committed level that this program cannot run is fatal (KIP-919).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.elr import elr_safety_records
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.features import (
     NOT_SUPPORTED,
@@ -31,6 +31,12 @@ from kquorum.metadata.image.metadata_version import (
     KRAFT_VERSION,
     METADATA_VERSION,
     loses_metadata,
+)
+from kquorum.wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from kquorum.wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
 from kquorum.wire.schema import MetadataRecord
@@ -95,9 +101,6 @@ def check_levels(image: MetadataImage, delta: MetadataDelta) -> None:
             )
 
 
-FIRST_VERSION_WITHOUT_RESULTS = 2
-
-
 class UpgradeType(IntEnum):
     """`FeatureUpdateKey.UpgradeType`."""
 
@@ -116,37 +119,37 @@ class Update(NamedTuple):
 
 def update_features(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Raises INVALID_UPDATE_VERSION, in the name of all updates, for the first that cannot be."""
-    updates = _updates(context, request.body)
+    body: UpdateFeaturesRequest = request.body
+    updates = _updates(context, body)
     resulting = _current_levels(context) | {update.name: update.level for update in updates}
     for update in updates:
         _check(context, update, resulting)
-    is_dry_run = not updates or bool(getattr(request.body, "validate_only", False))
+    is_dry_run = not updates or body.validate_only
     kraft_level = next((update.level for update in updates if _concerns_kraft(update)), None)
     return ControllerResult(
         records=() if is_dry_run else tuple(_records(context, updates)),
-        response=_accepted(request, updates),
+        response=_accepted(updates),
         audit_reason="set features: " + ", ".join(f"{update.name} {update.level}" for update in updates),
         after_append=None if is_dry_run or kraft_level is None else _upgrade(context, kraft_level),
         waits_for_log_end=not is_dry_run and kraft_level is not None,
     )
 
 
-def _updates(context: DecisionContext, body: Any) -> tuple[Update, ...]:
+def _updates(context: DecisionContext, body: UpdateFeaturesRequest) -> tuple[Update, ...]:
     """Of a feature that is named twice the first counts, as in Kafka, where they are keys of a set."""
     current = _current_levels(context)
     updates: dict[str, Update] = {}
     for asked in body.feature_updates:
-        level = int(asked.max_version_level)
+        level = asked.max_version_level
         before = current.get(asked.feature, 0)
         updates.setdefault(asked.feature, Update(asked.feature, level, before, _type(asked, level, before)))
     return tuple(updates.values())
 
 
-def _type(asked: Any, level: int, current: int) -> UpgradeType:
-    """Version 0 says only whether the way down is allowed."""
-    if not hasattr(asked, "upgrade_type"):
-        goes_down = asked.allow_downgrade and level < current
-        return UpgradeType.SAFE_DOWNGRADE if goes_down else UpgradeType.UPGRADE
+def _type(asked: FeatureUpdateKey, level: int, current: int) -> UpgradeType:
+    """Version 0 has no type, which reads as UPGRADE; it says only whether the way down is allowed."""
+    if asked.allow_downgrade and level < current:
+        return UpgradeType.SAFE_DOWNGRADE
     known = set(map(int, UpgradeType))
     return UpgradeType(asked.upgrade_type) if asked.upgrade_type in known else UpgradeType.UNKNOWN
 
@@ -227,7 +230,7 @@ def _records(context: DecisionContext, updates: tuple[Update, ...]) -> list[Meta
     return records
 
 
-def _upgrade(context: DecisionContext, level: int) -> Any:
+def _upgrade(context: DecisionContext, level: int) -> Callable[[int], None]:
     def upgrade(_end_offset: int) -> None:
         reason = context.upgrade_kraft_version(level, False)
         assert reason is None, f"what was validated is refused: {reason}"
@@ -235,14 +238,9 @@ def _upgrade(context: DecisionContext, level: int) -> Any:
     return upgrade
 
 
-def _accepted(request: ControllerRequest, updates: tuple[Update, ...]) -> Values:
-    values: Values = {"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None}
-    if request.api_version < FIRST_VERSION_WITHOUT_RESULTS:
-        values["results"] = [
-            {"feature": update.name, "error_code": ErrorCode.none, "error_message": None}
-            for update in updates
-        ]
-    return values
+def _accepted(updates: tuple[Update, ...]) -> UpdateFeaturesResponse:
+    results = [UpdatableFeatureResult(feature=update.name, error_message=None) for update in updates]
+    return UpdateFeaturesResponse(error_message=None, results=tuple(results))
 
 
 def _refused(update: Update, reason: str) -> ApiError:

@@ -7,15 +7,28 @@ before one is switched on.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Protocol
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.security import AccessControlEntry, Binding
+from kquorum.wire.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from kquorum.wire.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 # In every enumeration 1 stands for "any", and what is not listed is unknown.
@@ -79,8 +92,19 @@ class AclFilter:
         return acl.resource_name in (self.resource_name, WILDCARD)
 
 
-def filter_of(asked: Any) -> AclFilter:
-    """From an entry of DeleteAcls or the body of DescribeAcls: both have these fields."""
+class AskedAcls(Protocol):
+    """An entry of DeleteAcls, or the body of DescribeAcls."""
+
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+def filter_of(asked: AskedAcls) -> AclFilter:
     return AclFilter(
         resource_type=asked.resource_type_filter,
         resource_name=asked.resource_name_filter,
@@ -92,21 +116,30 @@ def filter_of(asked: Any) -> AclFilter:
     )
 
 
-def pattern_values(acl: AccessControlEntry) -> Values:
-    return {
-        "resource_type": acl.resource_type,
-        "resource_name": acl.resource_name,
-        "pattern_type": acl.pattern_type,
-    }
+def pattern_of(acl: AccessControlEntry) -> tuple[int, str, int]:
+    return acl.resource_type, acl.resource_name, acl.pattern_type
 
 
-def entry_values(acl: AccessControlEntry) -> Values:
-    return {
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation,
-        "permission_type": acl.permission_type,
-    }
+def matched(acls: Iterable[AccessControlEntry]) -> DeleteAclsFilterResult:
+    """The answer to a filter of DeleteAcls that matches these."""
+    return DeleteAclsFilterResult(
+        error_message=None,
+        matching_acls=tuple(
+            [
+                DeleteAclsMatchingAcl(
+                    error_message=None,
+                    resource_type=acl.resource_type,
+                    resource_name=acl.resource_name,
+                    pattern_type=acl.pattern_type,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission_type,
+                )
+                for acl in acls
+            ]
+        ),
+    )
 
 
 def code_name(names: Mapping[int, str], code: int) -> str:
@@ -120,24 +153,25 @@ MAX_ACLS_PER_REQUEST = 10_000
 
 def create_acls(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Entry by entry; one that exists already is a success without a record."""
-    bindings = [_binding(creation) for creation in request.body.creations]
+    body: CreateAclsRequest = request.body
+    bindings = [_binding(creation) for creation in body.creations]
     present = _existing(context, {binding.resource_name for binding in bindings})
-    results: list[Values] = []
+    results: list[AclCreationResult] = []
     records: list[AccessControlEntryRecord] = []
     for binding in bindings:
         try:
             check_binding(binding)
         except ApiError as error:
-            results.append({"error_code": error.code, "error_message": error.message})
+            results.append(AclCreationResult(error_code=error.code, error_message=error.message))
             continue
-        results.append({"error_code": ErrorCode.none, "error_message": None})
+        results.append(AclCreationResult(error_message=None))
         if binding not in present:
             present.add(binding)
             records.append(_creation(_new_id(context), binding))
     _check_size(len(records))
     return ControllerResult(
         records=tuple(records),
-        response={"throttle_time": 0, "results": results},
+        response=CreateAclsResponse(results=tuple(results)),
         audit_reason=f"create {len(records)} ACLs" if records else None,
     )
 
@@ -167,36 +201,27 @@ def check_binding(binding: Binding) -> None:
 def delete_acls(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Filter by filter; an ACL that several match is listed for each and removed once."""
     doomed: dict[UUID, AccessControlEntry] = {}
-    results = [_deletion(context, asked, doomed) for asked in request.body.filters]
+    body: DeleteAclsRequest = request.body
+    results = [_deletion(context, asked, doomed) for asked in body.filters]
     return ControllerResult(
         records=tuple(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in doomed),
-        response={"throttle_time": 0, "filter_results": results},
+        response=DeleteAclsResponse(filter_results=tuple(results)),
         audit_reason=f"delete {len(doomed)} ACLs" if doomed else None,
     )
 
 
-def _deletion(context: DecisionContext, asked: Any, doomed: dict[UUID, AccessControlEntry]) -> Values:
+def _deletion(
+    context: DecisionContext, asked: DeleteAclsFilter, doomed: dict[UUID, AccessControlEntry]
+) -> DeleteAclsFilterResult:
     acl_filter = filter_of(asked)
     try:
         acl_filter.check()
     except ApiError as error:
-        return {"error_code": error.code, "error_message": error.message, "matching_acls": ()}
+        return DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
     found = acl_filter.select(context.image.security.acls.values())
     doomed.update((acl.id, acl) for acl in found)
     _check_size(len(doomed))
-    return {
-        "error_code": ErrorCode.none,
-        "error_message": None,
-        "matching_acls": [
-            {
-                "error_code": ErrorCode.none,
-                "error_message": None,
-                **pattern_values(acl),
-                **entry_values(acl),
-            }
-            for acl in found
-        ],
-    }
+    return matched(found)
 
 
 def _check_size(count: int) -> None:
@@ -211,15 +236,15 @@ def _existing(context: DecisionContext, resource_names: set[str]) -> set[Binding
     }
 
 
-def _binding(creation: Any) -> Binding:
+def _binding(creation: AclCreation) -> Binding:
     return Binding(
-        int(creation.resource_type),
+        creation.resource_type,
         creation.resource_name,
-        int(creation.resource_pattern_type),
+        creation.resource_pattern_type,
         creation.principal,
         creation.host,
-        int(creation.operation),
-        int(creation.permission_type),
+        creation.operation,
+        creation.permission_type,
     )
 
 

@@ -6,19 +6,30 @@ Whether a principal may make tokens, and for whom, has been seen to before (meta
 
 from dataclasses import replace
 from hmac import compare_digest
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.periodic import Outcome, PeriodicTask
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.delegation_tokens import is_expired, split_principal, token_hmac
 from kquorum.metadata.image.metadata_version import DELEGATION_TOKENS
 from kquorum.metadata.image.records import delegation_token_record
 from kquorum.metadata.image.security import DelegationToken
+from kquorum.wire.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from kquorum.wire.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from kquorum.wire.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
 from kquorum.wire.metadata_records.security import RemoveDelegationTokenRecord
 from kquorum.wire.uuids import uuid_to_text
 
@@ -46,52 +57,67 @@ def create_delegation_token(context: DecisionContext, request: ControllerRequest
     token = _new_token(context, request)
     expired = _room_for_one_more(context, token.owner)
     _charge(context, token)
-    response = {
-        **_principals(request),
-        "error_code": ErrorCode.none,
-        "issue_timestamp": token.issue_timestamp_ms,
-        "expiry_timestamp": token.expiration_timestamp_ms,
-        "max_timestamp": token.max_timestamp_ms,
-        "token_id": token.token_id,
-        "hmac": token_hmac(secret_key, token.token_id),
-        "throttle_time": 0,
-    }
     return ControllerResult(
         records=(*expired, delegation_token_record(token)),
-        response=response,
+        response=created(request, token, secret_key),
         audit_reason=f"create a delegation token for {token.owner}",
     )
 
 
+def created(
+    request: ControllerRequest, token: DelegationToken, secret_key: str
+) -> CreateDelegationTokenResponse:
+    """What is answered to the request that has made the token."""
+    return replace(
+        _for_principals(request),
+        issue_timestamp_ms=token.issue_timestamp_ms,
+        expiry_timestamp_ms=token.expiration_timestamp_ms,
+        max_timestamp_ms=token.max_timestamp_ms,
+        token_id=token.token_id,
+        hmac=token_hmac(secret_key, token.token_id),
+    )
+
+
 def renew_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    token = _token_of(context, request)
+    body: RenewDelegationTokenRequest = request.body
+    token = _token_of(context, body.hmac)
     if is_expired(token, context.now_ms):
         raise ApiError(ErrorCode.delegation_token_expired)
     _check_may_renew(token, request)
     period_ms = context.config.delegation_token_expiry_time_ms
-    asked_ms = _milliseconds(request.body.renew_period)
-    if asked_ms > 0:
-        period_ms = min(period_ms, asked_ms)
-    return _expiring(
-        context, token, context.now_ms + period_ms, "renew", later_by_ms=period_ms // _RENEWAL_GRAIN
+    if body.renew_period_ms > 0:
+        period_ms = min(period_ms, body.renew_period_ms)
+    changed = _expiring(token, context.now_ms + period_ms)
+    is_written = _is_written(context, token, changed, later_by_ms=period_ms // _RENEWAL_GRAIN)
+    token = changed if is_written else token
+    return ControllerResult(
+        records=(delegation_token_record(token),) if is_written else (),
+        response=RenewDelegationTokenResponse(expiry_timestamp_ms=token.expiration_timestamp_ms),
+        audit_reason=f"renew a delegation token of {token.owner}" if is_written else None,
     )
 
 
 def expire_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """A negative period removes the token at once, an expired one too. That is never refused for its rate: the token
     may be in the wrong hands, and each was paid for when it was made."""
-    token = _token_of(context, request)
+    body: ExpireDelegationTokenRequest = request.body
+    token = _token_of(context, body.hmac)
     _check_may_renew(token, request)
-    period_ms = _milliseconds(request.body.expiry_time_period)
-    if period_ms < 0:
+    if body.expiry_time_period_ms < 0:
         return ControllerResult(
             records=(RemoveDelegationTokenRecord(token_id=token.token_id),),
-            response=_expiry_answer(ErrorCode.none, context.now_ms),
+            response=ExpireDelegationTokenResponse(expiry_timestamp_ms=context.now_ms),
             audit_reason=f"expire a delegation token of {token.owner} at once",
         )
     if is_expired(token, context.now_ms):
         raise ApiError(ErrorCode.delegation_token_expired)
-    return _expiring(context, token, context.now_ms + period_ms, "set the expiry of")
+    changed = _expiring(token, context.now_ms + body.expiry_time_period_ms)
+    is_written = _is_written(context, token, changed)
+    return ControllerResult(
+        records=(delegation_token_record(changed),) if is_written else (),
+        response=ExpireDelegationTokenResponse(expiry_timestamp_ms=changed.expiration_timestamp_ms),
+        audit_reason=f"set the expiry of a delegation token of {token.owner}" if is_written else None,
+    )
 
 
 def sweep_expired_tokens(context: DecisionContext) -> Outcome:
@@ -112,17 +138,9 @@ EXPIRY_SWEEP = PeriodicTask(
 )
 
 
-def creation_refusal(request: ControllerRequest, error: ApiError) -> Values:
+def creation_refusal(request: ControllerRequest, error: ApiError) -> CreateDelegationTokenResponse:
     """The response has no place for a message."""
-    return {
-        **_principals(request),
-        "error_code": error.code,
-        "issue_timestamp": 0,
-        "expiry_timestamp": 0,
-        "max_timestamp": 0,
-        "token_id": "",
-        "hmac": b"",
-    }
+    return replace(_for_principals(request), error_code=error.code)
 
 
 def _checked_secret_key(context: DecisionContext) -> str:
@@ -136,9 +154,9 @@ def _checked_secret_key(context: DecisionContext) -> str:
 def _new_token(context: DecisionContext, request: ControllerRequest) -> DelegationToken:
     config = context.config
     max_lifetime_ms = config.delegation_token_max_lifetime_ms
-    asked_ms = _milliseconds(request.body.max_lifetime)
-    if asked_ms > 0:
-        max_lifetime_ms = min(max_lifetime_ms, asked_ms)
+    body: CreateDelegationTokenRequest = request.body
+    if body.max_lifetime_ms > 0:
+        max_lifetime_ms = min(max_lifetime_ms, body.max_lifetime_ms)
     max_timestamp_ms = min(context.now_ms + max_lifetime_ms, _END_OF_TIME_MS)
     return DelegationToken(
         token_id=uuid_to_text(context.random_uuid()),
@@ -154,7 +172,8 @@ def _new_token(context: DecisionContext, request: ControllerRequest) -> Delegati
 
 
 def _checked_renewers(request: ControllerRequest) -> tuple[str, ...]:
-    renewers = request.body.renewers
+    body: CreateDelegationTokenRequest = request.body
+    renewers = body.renewers
     if any(renewer.principal_type != USER_TYPE for renewer in renewers):
         raise ApiError(ErrorCode.invalid_principal_type)
     if len(renewers) > MAX_RENEWERS:
@@ -182,11 +201,11 @@ def _recordable(principal: str) -> str:
     return principal
 
 
-def _token_of(context: DecisionContext, request: ControllerRequest) -> DelegationToken:
+def _token_of(context: DecisionContext, hmac: bytes) -> DelegationToken:
     """The token whose password the request shows; Kafka looks it up among all in the same way."""
     secret_key = _checked_secret_key(context)
     for token in context.image.security.delegation_tokens.values():
-        if compare_digest(token_hmac(secret_key, token.token_id), request.body.hmac):
+        if compare_digest(token_hmac(secret_key, token.token_id), hmac):
             return token
     raise ApiError(ErrorCode.delegation_token_not_found)
 
@@ -196,22 +215,21 @@ def _check_may_renew(token: DelegationToken, request: ControllerRequest) -> None
         raise ApiError(ErrorCode.delegation_token_owner_mismatch)
 
 
-def _expiring(
-    context: DecisionContext, token: DelegationToken, expiration_ms: int, deed: str, later_by_ms: int = 0
-) -> ControllerResult:
-    """Writes no record for an expiry that would not move, or would be put off by less than `later_by_ms`. An earlier
-    expiry is always set exactly."""
+def _expiring(token: DelegationToken, expiration_ms: int) -> DelegationToken:
     end_ms = min(token.max_timestamp_ms, _END_OF_TIME_MS)  # Kafka's tokens may live longer than dates go
-    changed = replace(token, expiration_timestamp_ms=min(end_ms, expiration_ms))
+    return replace(token, expiration_timestamp_ms=min(end_ms, expiration_ms))
+
+
+def _is_written(
+    context: DecisionContext, token: DelegationToken, changed: DelegationToken, later_by_ms: int = 0
+) -> bool:
+    """Whether the change takes a record, which is then charged: not for an expiry that would not move, or would be put
+    off by less than `later_by_ms`. An earlier expiry is always set exactly."""
     later_ms = changed.expiration_timestamp_ms - token.expiration_timestamp_ms
     if later_ms == 0 or 0 < later_ms < later_by_ms:
-        return ControllerResult(response=_expiry_answer(ErrorCode.none, token.expiration_timestamp_ms))
+        return False
     _charge(context, changed)
-    return ControllerResult(
-        records=(delegation_token_record(changed),),
-        response=_expiry_answer(ErrorCode.none, changed.expiration_timestamp_ms),
-        audit_reason=f"{deed} a delegation token of {token.owner}",
-    )
+    return True
 
 
 def _charge(context: DecisionContext, token: DelegationToken) -> None:
@@ -232,30 +250,20 @@ def _charge(context: DecisionContext, token: DelegationToken) -> None:
     bucket.tokens -= 1 + sum(len(name.encode()) for name in names) // _WRITE_BYTES
 
 
-def _expiry_answer(code: ErrorCode, expiry_ms: int) -> Values:
-    return {"error_code": code, "expiry_timestamp": expiry_ms, "throttle_time": 0}
-
-
 def token_owner(request: ControllerRequest) -> tuple[str, str]:
     """Type and name. Up to version 2 tokens are for who asks; from 3 on another owner may be named (KIP-373)."""
-    name = getattr(request.body, "owner_principal_name", None)
-    if not name:
+    body: CreateDelegationTokenRequest = request.body
+    if not body.owner_principal_name:
         return split_principal(request.principal)
-    return request.body.owner_principal_type or USER_TYPE, name
+    return body.owner_principal_type or USER_TYPE, body.owner_principal_name
 
 
-def _principals(request: ControllerRequest) -> Values:
+def _for_principals(request: ControllerRequest) -> CreateDelegationTokenResponse:
     owner_type, owner_name = token_owner(request)
     requester_type, requester_name = split_principal(request.principal)
-    return {
-        "principal_type": owner_type,
-        "principal_name": owner_name,
-        "token_requester_principal_type": requester_type,
-        "token_requester_principal_name": requester_name,
-    }
-
-
-def _milliseconds(duration: Any) -> int:
-    """kio reads these as timedeltas."""
-    days_ms = duration.days * 86_400_000
-    return int(days_ms + duration.seconds * 1000 + duration.microseconds // 1000)
+    return CreateDelegationTokenResponse(
+        principal_type=owner_type,
+        principal_name=owner_name,
+        token_requester_principal_type=requester_type,
+        token_requester_principal_name=requester_name,
+    )

@@ -6,15 +6,22 @@ nor a proof of it can be made of them. Only the owner of a credential is ever re
 
 import hashlib
 import hmac
-from typing import Any
+from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.metadata_version import SCRAM
 from kquorum.metadata.image.security import ScramUser
+from kquorum.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
 from kquorum.wire.schema import MetadataRecord
@@ -24,15 +31,18 @@ HASHES = {1: "sha256", 2: "sha512"}
 MAX_ITERATIONS = 16_384
 _NAMES_IN_REASON = 10
 
+Change = TypeVar("Change", ScramCredentialDeletion, ScramCredentialUpsertion)
+
 
 def alter_user_scram_credentials(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """User by user; who is named twice, in whatever way, is not altered at all."""
+    body: AlterUserScramCredentialsRequest = request.body
     errors: dict[str, ApiError] = {}
-    deletions: dict[str, Any] = {}
-    upsertions: dict[str, Any] = {}
-    for deletion in request.body.deletions:
+    deletions: dict[str, ScramCredentialDeletion] = {}
+    upsertions: dict[str, ScramCredentialUpsertion] = {}
+    for deletion in body.deletions:
         _admit(context, deletion, deletions, (deletions,), errors)
-    for upsertion in request.body.upsertions:
+    for upsertion in body.upsertions:
         _admit(context, upsertion, upsertions, (deletions, upsertions), errors)
     records: list[MetadataRecord] = [
         *(
@@ -44,22 +54,26 @@ def alter_user_scram_credentials(context: DecisionContext, request: ControllerRe
     names = [*deletions, *upsertions]
     return ControllerResult(
         records=tuple(records),
-        response={
-            "throttle_time": 0,
-            "results": [
-                *(_result(name, ErrorCode.none, None) for name in names),
-                *(_result(name, error.code, error.message) for name, error in errors.items()),
-            ],
-        },
+        response=AlterUserScramCredentialsResponse(
+            results=(
+                *[AlterUserScramCredentialsResult(user=name, error_message=None) for name in names],
+                *[
+                    AlterUserScramCredentialsResult(
+                        user=name, error_code=error.code, error_message=error.message
+                    )
+                    for name, error in errors.items()
+                ],
+            )
+        ),
         audit_reason=_reason(names),
     )
 
 
 def _admit(
     context: DecisionContext,
-    change: Any,
-    accepted: dict[str, Any],
-    seen: tuple[dict[str, Any], ...],
+    change: Change,
+    accepted: dict[str, Change],
+    seen: tuple[dict[str, ScramCredentialDeletion] | dict[str, ScramCredentialUpsertion], ...],
     errors: dict[str, ApiError],
 ) -> None:
     """Into `accepted` or into `errors`; a second change of a user takes the first one out of those `seen`."""
@@ -78,7 +92,7 @@ def _admit(
         accepted[name] = change
 
 
-def _check(context: DecisionContext, change: Any) -> None:
+def _check(context: DecisionContext, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> None:
     if context.metadata_version < SCRAM:
         reason = "The current metadata.version does not support SCRAM"
         raise ApiError(ErrorCode.unsupported_version, reason)
@@ -86,14 +100,14 @@ def _check(context: DecisionContext, change: Any) -> None:
         raise ApiError(ErrorCode.unacceptable_credential, "Username must not be empty")
     if change.mechanism not in HASHES:
         raise ApiError(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
-    if hasattr(change, "iterations"):
+    if isinstance(change, ScramCredentialUpsertion):
         _check_upsertion(change)
     elif ScramUser(change.mechanism, change.name) not in context.image.security.scram:
         reason = "Attempt to delete a user credential that does not exist"
         raise ApiError(ErrorCode.resource_not_found, reason)
 
 
-def _check_upsertion(upsertion: Any) -> None:
+def _check_upsertion(upsertion: ScramCredentialUpsertion) -> None:
     if upsertion.iterations < MIN_ITERATIONS:
         raise ApiError(ErrorCode.unacceptable_credential, "Too few iterations")
     if upsertion.iterations > MAX_ITERATIONS:
@@ -102,7 +116,7 @@ def _check_upsertion(upsertion: Any) -> None:
         raise ApiError(ErrorCode.unacceptable_credential, "The salted password must not be empty")
 
 
-def _credential(upsertion: Any) -> UserScramCredentialRecord:
+def _credential(upsertion: ScramCredentialUpsertion) -> UserScramCredentialRecord:
     name = HASHES[upsertion.mechanism]
     client_key = hmac.digest(upsertion.salted_password, b"Client Key", name)
     return UserScramCredentialRecord(
@@ -113,10 +127,6 @@ def _credential(upsertion: Any) -> UserScramCredentialRecord:
         server_key=hmac.digest(upsertion.salted_password, b"Server Key", name),
         iterations=upsertion.iterations,
     )
-
-
-def _result(name: str, code: ErrorCode, message: str | None) -> Values:
-    return {"user": name, "error_code": code, "error_message": message}
 
 
 def _reason(names: list[str]) -> str:

@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.timeline import Entry
 from kquorum.metadata.controller.topics.new_partitions import (
@@ -19,19 +18,26 @@ from kquorum.metadata.controller.topics.new_partitions import (
 from kquorum.metadata.controller.topics.placement import StripedPlacer
 from kquorum.metadata.image.partitions import PADDING
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
 
 _NAMES_IN_REASON = 10
 
 
 def create_partitions(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Raises POLICY_VIOLATION when the whole request makes more records than one batch may hold."""
-    mentions = Counter(topic.name for topic in request.body.topics)
+    body: CreatePartitionsRequest = request.body
+    mentions = Counter([topic.name for topic in body.topics])
     placer = placer_of(context)
-    results: list[Values] = []
+    results: list[CreatePartitionsTopicResult] = []
     added: list[tuple[TopicImage, Placed]] = []
     count = 0
     grown: list[str] = []
-    for asked in {topic.name: topic for topic in request.body.topics}.values():
+    for asked in {topic.name: topic for topic in body.topics}.values():
         try:
             _check_mention(mentions[asked.name])
             room = context.config.max_records_per_batch - count
@@ -39,15 +45,18 @@ def create_partitions(context: DecisionContext, request: ControllerRequest) -> C
         except ApiError as error:
             if error.code is ErrorCode.policy_violation:
                 raise
-            results.append(_entry(asked.name, error.code, error.message))
+            refused = CreatePartitionsTopicResult(
+                name=asked.name, error_code=error.code, error_message=error.message
+            )
+            results.append(refused)
             continue
         added.append((topic, placed))
         count += len(placed)
         grown.append(f"{asked.name} to {asked.count}")
-        results.append(_entry(asked.name, ErrorCode.none, None))
+        results.append(CreatePartitionsTopicResult(name=asked.name))
     return ControllerResult(
-        records=() if request.body.validate_only else tuple(_records(context, added)),
-        response={"throttle_time": 0, "results": results},
+        records=() if body.validate_only else tuple(_records(context, added)),
+        response=CreatePartitionsResponse(results=tuple(results)),
         audit_reason=_reason(grown) if grown else None,
     )
 
@@ -63,7 +72,11 @@ def _check_mention(mentions: int) -> None:
 
 
 def _more_partitions(
-    context: DecisionContext, request: ControllerRequest, placer: StripedPlacer, asked: Any, room: int
+    context: DecisionContext,
+    request: ControllerRequest,
+    placer: StripedPlacer,
+    asked: CreatePartitionsTopic,
+    room: int,
 ) -> tuple[TopicImage, Placed]:
     topic = context.image.topics.by_name.get(asked.name)
     if topic is None:
@@ -76,7 +89,7 @@ def _more_partitions(
     return topic, _placed(context, placer, topic, asked)
 
 
-def _additional(topic: TopicImage, asked: Any) -> int:
+def _additional(topic: TopicImage, asked: CreatePartitionsTopic) -> int:
     """How many partitions more; raises INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT."""
     existing = len(topic.partitions)
     if asked.count == existing:
@@ -87,7 +100,7 @@ def _additional(topic: TopicImage, asked: Any) -> int:
             "increase."
         )
         raise ApiError(ErrorCode.invalid_partitions, reason)
-    additional: int = asked.count - existing
+    additional = asked.count - existing
     if asked.assignments is not None and len(asked.assignments) != additional:
         reason = (
             f"Attempted to add {additional} additional partition(s), but only {len(asked.assignments)} assignment(s) "
@@ -97,7 +110,9 @@ def _additional(topic: TopicImage, asked: Any) -> int:
     return additional
 
 
-def _placed(context: DecisionContext, placer: StripedPlacer, topic: TopicImage, asked: Any) -> Placed:
+def _placed(
+    context: DecisionContext, placer: StripedPlacer, topic: TopicImage, asked: CreatePartitionsTopic
+) -> Placed:
     """As many replicas as the topic's first partition has; raises INVALID_REPLICA_ASSIGNMENT or, where we are to place
     them, INVALID_REPLICATION_FACTOR."""
     partitions = topic.partitions
@@ -109,10 +124,6 @@ def _placed(context: DecisionContext, placer: StripedPlacer, topic: TopicImage, 
         assigned_replicas(context, partition_id, assignment.broker_ids, factor)
         for partition_id, assignment in enumerate(asked.assignments, len(partitions))
     ]
-
-
-def _entry(name: str, code: ErrorCode, message: str | None) -> Values:
-    return {"name": name, "error_code": code, "error_message": message}
 
 
 def _reason(grown: list[str]) -> str:

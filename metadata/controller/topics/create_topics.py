@@ -1,9 +1,7 @@
 """CreateTopics: each topic succeeds or fails alone, and what succeeds is one atomic batch."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -11,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.configs.resolution import SOURCE_TOPIC
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.refusals import topic_refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.timeline import Entry
 from kquorum.metadata.controller.topics.names import check_no_collision, check_topic_name
@@ -28,6 +26,13 @@ from kquorum.metadata.image.configs import TOPIC
 from kquorum.metadata.image.partitions import EMPTY_PARTITIONS
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from kquorum.metadata.topic_names import METADATA_TOPIC_NAME
+from kquorum.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
 
@@ -59,34 +64,36 @@ class NewTopic:
             *new_partitions(context, self.topic, self.placed),
         ]
 
-    def response(self, defaults: Sequence[Values]) -> Values:
+    def response(self, defaults: tuple[CreatableTopicConfigs, ...]) -> CreatableTopicResult:
         """`defaults` are the configs in effect of a topic that has none of its own."""
+        return CreatableTopicResult(
+            name=self.topic.name,
+            topic_id=self.topic.id,
+            error_message=None,
+            num_partitions=len(self.placed),
+            replication_factor=len(self.placed[0]),
+            configs=self._effective(defaults) if self.configs else defaults,
+        )
+
+    def _effective(self, defaults: tuple[CreatableTopicConfigs, ...]) -> tuple[CreatableTopicConfigs, ...]:
         own = dict(self.configs)
-        return {
-            "name": self.topic.name,
-            "topic_id": self.topic.id,
-            "error_code": ErrorCode.none,
-            "error_message": None,
-            "topic_config_error_code": 0,
-            "num_partitions": len(self.placed),
-            "replication_factor": len(self.placed[0]),
-            "configs": [
-                {**each, "value": own[each["name"]], "config_source": SOURCE_TOPIC}
-                if each["name"] in own
-                else each
+        return tuple(
+            [
+                replace(each, value=own[each.name], config_source=SOURCE_TOPIC) if each.name in own else each
                 for each in defaults
-            ],
-        }
+            ]
+        )
 
 
 def create_topics(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Raises POLICY_VIOLATION when the whole request makes more records than one batch may hold."""
-    mentions = Counter(topic.name for topic in request.body.topics)
+    body: CreateTopicsRequest = request.body
+    mentions = Counter([topic.name for topic in body.topics])
     topics, placer, defaults = context.image.topics, placer_of(context), _defaults(context, request)
     created: list[NewTopic] = []
-    responses: list[Values] = []
+    responses: list[CreatableTopicResult] = []
     count = 0
-    for asked in {topic.name: topic for topic in request.body.topics}.values():
+    for asked in {topic.name: topic for topic in body.topics}.values():
         try:
             _check_mention(asked.name, mentions[asked.name])
             new = _new_topic(context, placer, topics, asked, context.config.max_records_per_batch - count)
@@ -101,17 +108,18 @@ def create_topics(context: DecisionContext, request: ControllerRequest) -> Contr
         created.append(new)
         responses.append(new.response(defaults))
         count += new.record_count
-    is_dry_run = bool(getattr(request.body, "validate_only", False))
     return ControllerResult(
-        records=() if is_dry_run else tuple(entry for new in created for entry in new.records(context)),
-        response={"throttle_time": 0, "topics": responses},
+        records=()
+        if body.validate_only
+        else tuple(entry for new in created for entry in new.records(context)),
+        response=CreateTopicsResponse(topics=tuple(responses)),
         audit_reason=_reason(created) if created else None,
     )
 
 
-def _defaults(context: DecisionContext, request: ControllerRequest) -> list[Values]:
+def _defaults(context: DecisionContext, request: ControllerRequest) -> tuple[CreatableTopicConfigs, ...]:
     if request.api_version < _TELLS_CONFIGS:
-        return []
+        return ()
     return effective_topic_configs(context.image, "", context.node_id, context.config.node_configs, own={})
 
 
@@ -123,7 +131,7 @@ def _check_mention(name: str, mentions: int) -> None:
 
 
 def _new_topic(
-    context: DecisionContext, placer: StripedPlacer, topics: TopicsImage, asked: Any, room: int
+    context: DecisionContext, placer: StripedPlacer, topics: TopicsImage, asked: CreatableTopic, room: int
 ) -> NewTopic:
     check_topic_name(asked.name)
     if asked.name in topics.by_name:
@@ -143,20 +151,20 @@ def _new_topic(
     return NewTopic(topic=topic, configs=configs, placed=placed)
 
 
-def _check_room(asked: Any, room: int) -> None:
+def _check_room(asked: CreatableTopic, room: int) -> None:
     """Checked before millions of partitions are laid out in memory."""
     if max(asked.num_partitions, len(asked.assignments), 1) > room:
         reason = f"Topic '{asked.name}' makes the request too large: it would need more records than one batch holds."
         raise ApiError(ErrorCode.policy_violation, reason)
 
 
-def _checked_configs(context: DecisionContext, asked: Any) -> tuple[tuple[str, str], ...]:
+def _checked_configs(context: DecisionContext, asked: CreatableTopic) -> tuple[tuple[str, str], ...]:
     """Raises INVALID_CONFIG; the last of a repeated name counts."""
     without_value = [config.name for config in asked.configs if config.value is None]
     if without_value:
         reason = f"Null value not supported for topic configs: {','.join(without_value)}"
         raise ApiError(ErrorCode.invalid_config, reason)
-    configs = {config.name: config.value for config in asked.configs}
+    configs = {config.name: config.value for config in asked.configs if config.value is not None}
     if configs:
         check_new_topic_configs(context.image, configs, context.node_id, context.config.node_configs)
     return tuple(sorted(configs.items()))

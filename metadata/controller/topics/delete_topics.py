@@ -6,9 +6,14 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 
@@ -23,9 +28,9 @@ def delete_topics(context: DecisionContext, request: ControllerRequest) -> Contr
     if not context.config.delete_topic_enable:
         code = ErrorCode.topic_deletion_disabled if request.api_version >= 3 else ErrorCode.invalid_request
         raise ApiError(code, "Topic deletion is disabled.")
-    mentions = Counter(_named(request))
+    mentions = Counter(_named(request.body))
     deleted: list[TopicImage] = []
-    responses: list[Values] = []
+    responses: list[DeletableTopicResult] = []
     for named, count in mentions.items():
         try:
             topic = _find(context, named, count)
@@ -43,16 +48,17 @@ def delete_topics(context: DecisionContext, request: ControllerRequest) -> Contr
         responses.append(_response(topic.name, topic.id))
     return ControllerResult(
         records=tuple(RemoveTopicRecord(topic_id=topic.id) for topic in deleted),
-        response={"throttle_time": 0, "responses": responses},
+        response=DeleteTopicsResponse(responses=tuple(responses)),
         audit_reason=_reason(deleted) if deleted else None,
     )
 
 
-def _named(request: ControllerRequest) -> list[Named]:
-    by_name_or_id = getattr(request.body, "topics", None)
-    if by_name_or_id is None:
-        return [(name, None) for name in request.body.topic_names]
-    return [(topic.name, None if topic.topic_id == ZERO_UUID else topic.topic_id) for topic in by_name_or_id]
+def _named(request: DeleteTopicsRequest) -> list[Named]:
+    """`topics` is empty below version 6, and `topic_names` from then on."""
+    by_name: list[Named] = [(name, None) for name in request.topic_names]
+    return by_name + [
+        (topic.name, None if topic.topic_id == ZERO_UUID else topic.topic_id) for topic in request.topics
+    ]
 
 
 def _find(context: DecisionContext, named: Named, mentions: int) -> TopicImage:
@@ -83,13 +89,13 @@ def _named_twice() -> ApiError:
     return ApiError(ErrorCode.invalid_request, reason)
 
 
-def _response(name: str | None, topic_id: UUID | None, error: ApiError | None = None) -> Values:
-    return {
-        "name": name,
-        "topic_id": topic_id,
-        "error_code": ErrorCode.none if error is None else error.code,
-        "error_message": None if error is None else error.message,
-    }
+def _response(name: str | None, topic_id: UUID | None, error: ApiError | None = None) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name,
+        topic_id=topic_id or ZERO_UUID,
+        error_code=ErrorCode.none if error is None else error.code,
+        error_message=None if error is None else error.message,
+    )
 
 
 def _reason(deleted: list[TopicImage]) -> str:

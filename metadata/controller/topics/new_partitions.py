@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -20,6 +19,7 @@ from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.partitions import Column, PartitionTable, table_of_new
 from kquorum.metadata.image.records import partition_record, values_of_partitions
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.create_topics import CreatableTopic
 
 USE_DEFAULT = -1
 
@@ -48,7 +48,7 @@ def placer_of(context: DecisionContext) -> StripedPlacer:
     return StripedPlacer(brokers, context.random_source, context.image.topics.led_counts)
 
 
-def automatic_partitions(context: DecisionContext, placer: StripedPlacer, asked: Any) -> Placed:
+def automatic_partitions(context: DecisionContext, placer: StripedPlacer, asked: CreatableTopic) -> Placed:
     """Raises INVALID_REPLICATION_FACTOR, INVALID_PARTITIONS."""
     factor, count = asked.replication_factor, asked.num_partitions
     if factor < USE_DEFAULT or factor == 0:
@@ -62,7 +62,7 @@ def automatic_partitions(context: DecisionContext, placer: StripedPlacer, asked:
     return placer.place(count, factor)
 
 
-def manual_partitions(context: DecisionContext, asked: Any) -> Placed:
+def manual_partitions(context: DecisionContext, asked: CreatableTopic) -> Placed:
     """Raises INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT."""
     if asked.replication_factor != USE_DEFAULT:
         reason = "A manual partition assignment was specified, but replication factor was not set to -1."

@@ -12,9 +12,10 @@ from kquorum.metadata.configs.resolution import SOURCE_TOPIC, NodeConfigs
 from kquorum.metadata.configs.rules import check_topic_configs
 from kquorum.metadata.configs.table import TOPIC_CONFIGS
 from kquorum.metadata.configs.validators import InvalidConfigError
-from kquorum.metadata.controller.requests import ApiError, Values
+from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.messages.create_topics import CreatableTopicConfigs
 
 
 def check_new_topic_configs(
@@ -33,7 +34,7 @@ def effective_topic_configs(
     node_id: int,
     static: Mapping[str, str],
     own: Mapping[str, str] | None = None,
-) -> list[Values]:
+) -> tuple[CreatableTopicConfigs, ...]:
     """Every config of a topic as CreateTopics tells it, sorted by name.
 
     `static` are the keys of node `node_id`'s config file. `own` are the topic's configs when it is not in the image
@@ -43,7 +44,7 @@ def effective_topic_configs(
     values: Mapping[str, str] = (
         image.configs.resources.get(ConfigResource(TOPIC, topic_name), {}) if own is None else own
     )
-    entries: list[Values] = []
+    entries: list[CreatableTopicConfigs] = []
     for name, definition in sorted(TOPIC_CONFIGS.items()):
         if definition.is_internal:
             continue
@@ -51,12 +52,11 @@ def effective_topic_configs(
         if name in values:
             value, source = values[name], SOURCE_TOPIC
         entries.append(
-            {
-                "name": name,
-                "value": None if definition.is_sensitive else value,
-                "read_only": False,
-                "config_source": source,
-                "is_sensitive": definition.is_sensitive,
-            }
+            CreatableTopicConfigs(
+                name=name,
+                value=None if definition.is_sensitive else value,
+                config_source=source,
+                is_sensitive=definition.is_sensitive,
+            )
         )
-    return entries
+    return tuple(entries)

@@ -8,15 +8,15 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.identity import LifecycleRequest
 from kquorum.broker.lifecycle_states import BrokerState
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
+from tests.support.api_calls import read_answer, request_of
 
 if TYPE_CHECKING:
     from tests.simulation.controllers.world import ControllerWorld
@@ -35,7 +35,7 @@ VERSIONS = {
 # The share of steps in which a broker goes, beside what the schedule does to hosts.
 RESTARTS = 0.05
 NAMES = ("a", "b", "c", "d", "e.f", "g")
-OnAnswer = Callable[[Values | None], None]
+OnAnswer = Callable[[Any], None]
 
 
 class Admin:
@@ -58,7 +58,7 @@ class Admin:
         is_open = [True]
         life = None if source is None else source.life
 
-        def answered(answer: Values | None) -> None:
+        def answered(answer: Any) -> None:
             if is_open[0] and (source is None or source.life == life):
                 is_open[0] = False
                 told(answer)
@@ -88,10 +88,10 @@ class Admin:
             self.world.at(pause_ms, self._arrives, source, target, life, api_key, values, answered)
             return
         version = VERSIONS[api_key]
-        body = build(request_class(api_key, version), values)
+        body = request_of(api_key, version, values)
 
-        def reply(answer: Values) -> None:
-            build(response_class(api_key, version), answer)
+        def reply(response: Response) -> None:
+            answer = read_answer(api_key, version, response)
             self._check_done(machine, api_key, values, answer)
             if self._is_reachable(target, source):
                 self.world.at(self._delay_ms(), answered, answer)
@@ -125,7 +125,7 @@ class Admin:
             machine.lifecycle.handle_failure(machine.now_ms)
             return
 
-        def answered(answer: Values | None) -> None:
+        def answered(answer: Any) -> None:
             if answer is None:
                 machine.lifecycle.handle_failure(machine.now_ms)
             else:
@@ -134,18 +134,16 @@ class Admin:
 
         self.ask(machine.host, target, request.api_key, request.values, answered)
 
-    def _registered(self, machine: BrokerMachine, answer: Values) -> None:
-        machine.lifecycle.handle_registration_reply(
-            machine.now_ms, answer["error_code"], answer.get("broker_epoch", -1)
-        )
+    def _registered(self, machine: BrokerMachine, answer: Any) -> None:
+        machine.lifecycle.handle_registration_reply(machine.now_ms, answer.error_code, answer.broker_epoch)
 
-    def _heartbeat_answered(self, machine: BrokerMachine, answer: Values) -> None:
+    def _heartbeat_answered(self, machine: BrokerMachine, answer: Any) -> None:
         machine.lifecycle.handle_heartbeat_reply(
             machine.now_ms,
-            error=answer["error_code"],
-            is_caught_up=answer["is_caught_up"],
-            is_fenced=answer["is_fenced"],
-            should_shut_down=answer["should_shut_down"],
+            error=answer.error_code,
+            is_caught_up=answer.is_caught_up,
+            is_fenced=answer.is_fenced,
+            should_shut_down=answer.should_shut_down,
         )
         if machine.lifecycle.state is BrokerState.SHUTTING_DOWN:
             self.world.note("broker %d may go", machine.host.node_id)
@@ -170,7 +168,7 @@ class Admin:
             return
         begun_ms = self.world.now_ms
 
-        def told(answer: Values | None) -> None:
+        def told(answer: Any) -> None:
             if answer is not None and _is_all_well(answer):
                 self.world.tally["changes done"] += 1
                 history = self.world.clients.history
@@ -269,7 +267,7 @@ class Admin:
     # What was answered
 
     def _check_done(
-        self, machine: ControllerMachine, api_key: ApiKey, values: Mapping[str, Any], answer: Values
+        self, machine: ControllerMachine, api_key: ApiKey, values: Mapping[str, Any], answer: Any
     ) -> None:
         """What a controller says it did is committed when it says so."""
         self.world.reference.catch_up()
@@ -277,57 +275,57 @@ class Admin:
         if check is not None:
             check(self, machine.host.node_id, values, answer)
 
-    def _check_registration(self, who: int, values: Mapping[str, Any], answer: Values) -> None:
-        if answer["error_code"] is not ErrorCode.none:
+    def _check_registration(self, who: int, values: Mapping[str, Any], answer: Any) -> None:
+        if answer.error_code is not ErrorCode.none:
             return
         self.world.tally["registrations"] += 1
-        granted = self.world.reference.registrations.get(answer["broker_epoch"])
+        granted = self.world.reference.registrations.get(answer.broker_epoch)
         if granted != (values["broker_id"], values["incarnation_id"]):
             raise InvariantBroken(
                 f"node {who} grants broker {values['broker_id']} an epoch that is not committed"
             )
 
-    def _check_creation(self, who: int, _values: Mapping[str, Any], answer: Values) -> None:
-        for entry in answer["topics"]:
-            if entry["error_code"] is ErrorCode.none:
+    def _check_creation(self, who: int, _values: Mapping[str, Any], answer: Any) -> None:
+        for entry in answer.topics:
+            if entry.error_code is ErrorCode.none:
                 self._check_topic(who, entry)
 
-    def _check_deletion(self, who: int, _values: Mapping[str, Any], answer: Values) -> None:
+    def _check_deletion(self, who: int, _values: Mapping[str, Any], answer: Any) -> None:
         removed = self.world.reference.removed_topic_ids
-        for entry in answer["responses"]:
-            if entry["error_code"] is ErrorCode.none and entry["topic_id"] not in removed:
+        for entry in answer.responses:
+            if entry.error_code is ErrorCode.none and entry.topic_id not in removed:
                 raise InvariantBroken(f"node {who} says that topic {entry['name']} is deleted, and it is not")
 
-    def _check_configs(self, who: int, values: Mapping[str, Any], answer: Values) -> None:
+    def _check_configs(self, who: int, values: Mapping[str, Any], answer: Any) -> None:
         known = self.world.reference.config_values
-        for asked, entry in zip(values["resources"], answer["responses"], strict=True):
+        for asked, entry in zip(values["resources"], answer.responses, strict=True):
             config = asked["configs"][0]
             change = (asked["resource_name"], config["name"], config["value"])
-            if int(entry["error_code"]) == 0 and change not in known:
+            if int(entry.error_code) == 0 and change not in known:
                 raise InvariantBroken(f"node {who} says that {change} is set, and it is not committed")
 
-    def _check_topic(self, who: int, entry: Values) -> None:
-        if entry["topic_id"] not in self.world.reference.known_topic_ids:
+    def _check_topic(self, who: int, entry: Any) -> None:
+        if entry.topic_id not in self.world.reference.known_topic_ids:
             raise InvariantBroken(
                 f"node {who} says that topic {entry['name']} is made, and it is not committed"
             )
-        self.done_topics[entry["topic_id"]] = entry["name"]
+        self.done_topics[entry.topic_id] = entry.name
 
-    def _check_heartbeat(self, who: int, values: Mapping[str, Any], answer: Values) -> None:
-        if answer["error_code"] is not ErrorCode.none:
+    def _check_heartbeat(self, who: int, values: Mapping[str, Any], answer: Any) -> None:
+        if answer.error_code is not ErrorCode.none:
             return
         reference, broker_id = self.world.reference, values["broker_id"]
-        if not answer["is_fenced"] and (broker_id, values["broker_epoch"]) not in reference.unfenced:
+        if not answer.is_fenced and (broker_id, values["broker_epoch"]) not in reference.unfenced:
             raise InvariantBroken(
                 f"node {who} tells broker {broker_id} that it is unfenced, and it is not committed"
             )
         broker = reference.image.cluster.brokers.get(broker_id)
         is_same = broker is not None and broker.epoch == values["broker_epoch"]
-        if answer["should_shut_down"] and is_same and reference.image.topics.is_leading_any(broker_id):
+        if answer.should_shut_down and is_same and reference.image.topics.is_leading_any(broker_id):
             raise InvariantBroken(f"node {who} lets broker {broker_id} go, which leads")
 
 
-_CHECKS: Mapping[ApiKey, Callable[[Admin, int, Mapping[str, Any], Values], None]] = {
+_CHECKS: Mapping[ApiKey, Callable[[Admin, int, Mapping[str, Any], Any], None]] = {
     ApiKey.BROKER_REGISTRATION: Admin._check_registration,
     ApiKey.BROKER_HEARTBEAT: Admin._check_heartbeat,
     ApiKey.CREATE_TOPICS: Admin._check_creation,
@@ -336,11 +334,8 @@ _CHECKS: Mapping[ApiKey, Callable[[Admin, int, Mapping[str, Any], Values], None]
 }
 
 
-def _is_all_well(answer: Values) -> bool:
+def _is_all_well(answer: Any) -> bool:
     """Whether every entry went well."""
-    entries = next((answer[name] for name in ("topics", "responses", "results") if name in answer), ())
-    errors = [
-        answer.get("error_code", ErrorCode.none),
-        *(entry.get("error_code", ErrorCode.none) for entry in entries),
-    ]
-    return all(int(error) == 0 for error in errors)
+    lists = ("topics", "responses", "results")
+    entries = next((getattr(answer, name) for name in lists if hasattr(answer, name)), ())
+    return all(getattr(each, "error_code", ErrorCode.none) is ErrorCode.none for each in (answer, *entries))

@@ -5,6 +5,7 @@ from typing import Any
 from kquorum.metadata.adapters.controller_channel import ControllerAddress
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
+from kquorum.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import RunningController, run
@@ -48,7 +49,7 @@ def test_the_reason_is_taken_from_a_request_to_the_controller_itself() -> None:
 
 
 def test_an_answer_that_cannot_be_encoded_ends_one_connection_and_nothing_else() -> None:
-    answers: list[Any] = [{"no such field": 1}]
+    answers: list[Any] = [CreateTopicsResponse(topics=(CreatableTopicResult(name="x" * 40_000),))]
 
     def answer(request: Any) -> Any:
         return answers.pop() if answers else created(request)

@@ -15,10 +15,11 @@ from kquorum.network.server import KafkaServer
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.messages import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, Request
 from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.codec import decode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import decode_request_header, encode_response
+from kquorum.wire.protocol.headers import decode_request_header, encode_body, encode_response
 from tests.support.running_controllers import run
 from tests.unit.broker.test_listener import broker
 
@@ -69,7 +70,7 @@ def said(api_key: ApiKey, version: int, error: ErrorCode) -> Any:
     cls = response_class(api_key, version)
     if api_key is not ApiKey.DESCRIBE_QUORUM:
         asked = ControllerRequest(api_key=api_key, api_version=version, body=None)
-        return build(cls, refusal(asked, ApiError(error)))
+        return decode(cls, encode_body(refusal(asked, ApiError(error)), version))[0]
     partition = {
         "partition_index": 0,
         "error_code": error,

@@ -99,7 +99,7 @@ def test_beside_a_controller_a_broker_serves_what_is_committed_and_not_what_is_p
     assert "orders" in world.controller.image.topics.by_name
     assert feed.cache.image is served
     world.commit()
-    assert answers[0]["topics"][0]["error_code"] is ErrorCode.none
+    assert answers[0].topics[0].error_code is ErrorCode.none
     assert "orders" in feed.cache.image.topics.by_name
     assert feed.cache.image is world.controller.committed_image
     assert feed.applied_offset == world.controller.committed_image.provenance.last_contained_offset

@@ -13,12 +13,13 @@ from kquorum.metadata.controller.refusals import refusal
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES
+from kquorum.wire.messages.create_topics import CreatableTopicConfigs
 from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.schema import MetadataRecord
+from tests.support.api_calls import request_of
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
 from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
@@ -29,9 +30,7 @@ BEFORE = image_of(
     broker_record(102),
     *topic_records(1, "orders", partition_record(1, 0, (101,))),
 )
-CONFIGS: list[Values] = [
-    {"name": "retention.ms", "value": "1", "read_only": False, "config_source": 5, "is_sensitive": False}
-]
+CONFIGS = (CreatableTopicConfigs(name="retention.ms", value="1", config_source=5),)
 
 
 FORWARDING_ID = bytes(range(16))
@@ -49,7 +48,7 @@ def asked(
     return ControllerRequest(
         api_key=api_key,
         api_version=version,
-        body=build(request_class(api_key, version), values),
+        body=request_of(api_key, version, values),
         principal="User:alice",
         client_id="the-client",
         client_host="127.0.0.1",
@@ -78,9 +77,7 @@ def second_answer(
         if is_in_doubt:
             watched.doubt()
         repeated.observe(0, *after(before, note_of(noted or request, is_whole=is_whole), *records))
-        response = build(
-            response_class(request.api_key, request.api_version), refusal(request, ApiError(error, "no"))
-        )
+        response = refusal(request, ApiError(error, "no"))
         return repeated.first_answer(response, watched)
 
 
@@ -205,10 +202,7 @@ def test_only_what_may_have_been_done_is_waited_for() -> None:
     repeated = requests()
     request = asked(ApiKey.CREATE_TOPICS, CREATE)
     exists, done = (
-        build(
-            response_class(ApiKey.CREATE_TOPICS, request.api_version), refusal(request, ApiError(error, "no"))
-        )
-        for error in (ErrorCode.topic_already_exists, ErrorCode.none)
+        refusal(request, ApiError(error, "no")) for error in (ErrorCode.topic_already_exists, ErrorCode.none)
     )
     watched = Watched(request)
     assert not repeated.has_to_wait(exists, watched)

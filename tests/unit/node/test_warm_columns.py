@@ -10,7 +10,7 @@ from tests.support.controller_world import World
 ControllerRole.attach(None)
 before = set(sys.modules)
 made = World().lead().add_brokers(1).create({"name": "large", "num_partitions": 2000})
-assert not int(made["large"]["error_code"]), made
+assert not int(made["large"].error_code), made
 print(sorted(name for name in set(sys.modules) - before if name.startswith("numpy")))
 """
 

@@ -26,6 +26,8 @@ from kquorum.metadata.forwarding import (
 from kquorum.network.limits import ServerLimits
 from kquorum.network.turns import Served
 from kquorum.wire.errors import DecodeError
+from kquorum.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from kquorum.wire.messages.envelope import EnvelopeResponse
 from kquorum.wire.protocol import headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_versions
@@ -73,8 +75,8 @@ def test_the_request_comes_out_with_its_own_client() -> None:
 def test_an_answer_that_cannot_be_encoded_is_an_error_of_the_envelope() -> None:
     """None at all would make the broker ask again and again."""
     request = unwrap(envelope(), SERVED).read(MAX_ELEMENTS)[0]
-    answer = {"throttle_time": 0, "responses": [{"name": "x" * 40_000, "topic_id": None, "error_code": 0}]}
-    assert wrap(request, answer) == {"error_code": ErrorCode.unknown_server_error, "response_data": None}
+    answer = DeleteTopicsResponse(responses=(DeletableTopicResult(name="x" * 40_000),))
+    assert wrap(request, answer) == EnvelopeResponse(error_code=ErrorCode.unknown_server_error)
 
 
 def test_what_may_not_be_forwarded_is_an_invalid_request() -> None:
@@ -183,20 +185,18 @@ def test_the_answer_is_packed_with_its_header() -> None:
     values = {
         "responses": [{"name": "old", "topic_id": None, "error_code": ErrorCode.none, "error_message": None}]
     }
-    wrapped = wrap(request, values)
-    assert wrapped["error_code"] is ErrorCode.none
-    correlation_id, inner = decode_response(ApiKey.DELETE_TOPICS, 6, wrapped["response_data"])
+    wrapped = wrap(request, DeleteTopicsResponse(responses=(DeletableTopicResult(name="old"),)))
+    assert wrapped.error_code is ErrorCode.none
+    correlation_id, inner = decode_response(ApiKey.DELETE_TOPICS, 6, wrapped.response_data or b"")
     assert correlation_id == 77
     assert inner == build(type(inner), values)
 
 
 def test_not_controller_inside_is_raised_to_the_envelope() -> None:
     request = unwrap(envelope(), SERVED).read(MAX_ELEMENTS)[0]
-    entry = {"name": "old", "topic_id": None, "error_code": ErrorCode.not_controller, "error_message": None}
-    assert wrap(request, {"responses": [entry]}) == {
-        "error_code": ErrorCode.not_controller,
-        "response_data": None,
-    }
+    entry = DeletableTopicResult(name="old", error_code=ErrorCode.not_controller)
+    answer = DeleteTopicsResponse(responses=(entry,))
+    assert wrap(request, answer) == EnvelopeResponse(error_code=ErrorCode.not_controller)
     values = {"error_code": 0, "topics": ({"error_code": 36},)}
     assert not is_for_the_leader(ApiKey.CREATE_TOPICS, values)
 

@@ -9,8 +9,10 @@ import pytest
 from kquorum.metadata.adapters import controller_channel
 from kquorum.metadata.adapters.controller_channel import ClientGone, ControllerUnavailable
 from kquorum.metadata.adapters.shares import Shares
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import read_answer
 from tests.support.running_controllers import RunningController, eventually, run
 from tests.unit.metadata.adapters.test_controller_channel import (
     HEARTBEAT,
@@ -112,9 +114,10 @@ class Silent:
         self.replies: list[Callable[[], None]] = []
 
     def handle_request(
-        self, _now_ms: int, _request: ControllerRequest, reply: Callable[[Values], None]
+        self, _now_ms: int, request: ControllerRequest, reply: Callable[[Response], None]
     ) -> None:
-        self.replies.append(lambda: reply(heartbeat_answer()))
+        answer = read_answer(request.api_key, request.api_version, heartbeat_answer())
+        self.replies.append(lambda: reply(answer))
 
 
 @pytest.mark.usefixtures("small_shares")

@@ -11,6 +11,7 @@ from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
+from tests.support.api_calls import request_of
 from tests.support.controller_world import World, topic
 
 
@@ -57,7 +58,7 @@ def test_refused_and_dry_requests_leave_no_note() -> None:
 
 def test_a_note_says_why_in_the_operators_words() -> None:
     world = World().lead().add_brokers(0)
-    body = build(request_class(ApiKey.CREATE_TOPICS, 7), {"topics": [topic("a")], "timeout": 1000})
+    body = request_of(ApiKey.CREATE_TOPICS, 7, {"topics": [topic("a")], "timeout": 1000})
     request = ControllerRequest(
         api_key=ApiKey.CREATE_TOPICS, api_version=7, body=body, operator_reason="for the spring sale"
     )

@@ -23,10 +23,9 @@ from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.uuids import METADATA_TOPIC_ID
+from tests.support import api_calls
 from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
 
 
@@ -57,11 +56,11 @@ class FaultyWorld(World):
 
 
 def codes(answer: Values) -> list[ErrorCode]:
-    return [entry["error_code"] for entry in answer["topics"]]
+    return [entry.error_code for entry in answer.topics]
 
 
 def request_of(api_key: ApiKey, version: int, **values: Any) -> ControllerRequest:
-    body = build(request_class(api_key, version), values)
+    body = api_calls.request_of(api_key, version, values)
     return ControllerRequest(api_key=api_key, api_version=version, body=body)
 
 
@@ -90,7 +89,7 @@ def test_a_request_without_time_has_no_effect(timeout_ms: int) -> None:
     start = world.raft.log_end_offset
     answers = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=timeout_ms)
     assert codes(answers[0]) == [ErrorCode.request_timed_out]
-    assert "no effect" in answers[0]["topics"][0]["error_message"]
+    assert "no effect" in answers[0].topics[0].error_message
     assert world.raft.records(start) == []
 
 
@@ -123,7 +122,7 @@ def test_requests_without_a_timeout_have_no_deadline() -> None:
     world.controller.handle_request(world.now_ms, replace(asked, received_at_ms=0), answers.append)
     world.advance(0)
     world.commit()
-    assert answers[0]["error_code"] is ErrorCode.none
+    assert answers[0].error_code is ErrorCode.none
 
 
 # Requests for nothing
@@ -132,20 +131,20 @@ def test_requests_without_a_timeout_have_no_deadline() -> None:
 def test_requests_for_nothing_are_answered_at_once_and_by_standbys_too() -> None:
     world = World().lead().add_brokers(0)
     held = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=1000)
-    assert world.send(ApiKey.CREATE_TOPICS, 7, topics=[], timeout=1000)[0]["topics"] == []
-    assert world.send(ApiKey.DELETE_TOPICS, 6, topics=[], timeout=1000)[0]["responses"] == []
-    assert world.send(ApiKey.DELETE_TOPICS, 5, topic_names=[], timeout=1000)[0]["responses"] == []
+    assert world.send(ApiKey.CREATE_TOPICS, 7, topics=[], timeout=1000)[0].topics == ()
+    assert world.send(ApiKey.DELETE_TOPICS, 6, topics=[], timeout=1000)[0].responses == ()
+    assert world.send(ApiKey.DELETE_TOPICS, 5, topic_names=[], timeout=1000)[0].responses == ()
     assert held == []
     world.follow(1, 2)
-    assert world.send(ApiKey.CREATE_TOPICS, 7, topics=[], timeout=0)[0]["topics"] == []
+    assert world.send(ApiKey.CREATE_TOPICS, 7, topics=[], timeout=0)[0].topics == ()
 
 
 def test_all_partitions_is_not_nothing() -> None:
     world = World()
     answer = world.send(ApiKey.ELECT_LEADERS, 2, election_type=0, topic_partitions=None, timeout=1000)[0]
-    assert answer["error_code"] is ErrorCode.not_controller
+    assert answer.error_code is ErrorCode.not_controller
     nothing = world.send(ApiKey.ELECT_LEADERS, 2, election_type=0, topic_partitions=[], timeout=1000)[0]
-    assert nothing["error_code"] is ErrorCode.none
+    assert nothing.error_code is ErrorCode.none
 
 
 # Our own faults
@@ -157,9 +156,9 @@ def test_a_handler_that_fails_answers_and_another_controller_takes_over(break_ha
     waiting = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=1000)
     break_handler(ApiKey.DELETE_TOPICS)
     answers = world.send(ApiKey.DELETE_TOPICS, 6, topics=[{"name": "a", "topic_id": None}], timeout=1000)
-    entry = answers[0]["responses"][0]
-    assert entry["error_code"] is ErrorCode.unknown_server_error
-    assert "private" not in entry["error_message"]
+    entry = answers[0].responses[0]
+    assert entry.error_code is ErrorCode.unknown_server_error
+    assert "private" not in entry.error_message
     assert codes(waiting[0]) == [ErrorCode.not_controller]
     assert world.raft.resigned == [1]
     assert not world.controller.is_active
@@ -174,7 +173,7 @@ def test_the_node_goes_on_as_a_standby_and_may_lead_again(break_handler: Break) 
     world.send(ApiKey.DELETE_TOPICS, 6, topics=[{"name": "a", "topic_id": None}], timeout=1000)
     world.follow(-1, 1)
     world.lead(3)
-    assert world.create({"name": "a"})["a"]["error_code"] is ErrorCode.none
+    assert world.create({"name": "a"})["a"].error_code is ErrorCode.none
 
 
 def test_a_decision_that_was_due_and_fails_hands_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +202,7 @@ def test_what_cannot_be_replayed_is_not_written_and_hands_over(monkeypatch: pyte
     world.lead().add_brokers(0)
     start = world.raft.log_end_offset
     answers = world.send(ApiKey.DELETE_TOPICS, 6, topics=[{"name": "a", "topic_id": None}], timeout=1000)
-    assert answers[0]["responses"][0]["error_code"] is ErrorCode.unknown_server_error
+    assert answers[0].responses[0].error_code is ErrorCode.unknown_server_error
     assert world.raft.records(start) == []
     assert world.raft.resigned == [1]
 

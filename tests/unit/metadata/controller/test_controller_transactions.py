@@ -97,7 +97,7 @@ def test_nothing_of_it_is_seen_or_answered_before_its_end_is_committed() -> None
         assert world.controller.committed_image.provenance.last_contained_offset == offset
     world.commit(1)
     assert has_topic(world) == (True, True)
-    assert answers[0]["topics"][0]["error_code"] is ErrorCode.none
+    assert answers[0].topics[0].error_code is ErrorCode.none
     assert later == []
     world.commit(1)
     assert later
@@ -157,7 +157,7 @@ def test_a_leader_lost_in_the_middle_leaves_the_end_to_the_next_one() -> None:
     answers = send_large(world)
     world.commit(2)
     world.follow(1, 2)
-    assert answers[0]["topics"][0]["error_code"] is ErrorCode.not_controller
+    assert answers[0].topics[0].error_code is ErrorCode.not_controller
     assert has_topic(world) == (False, False)
     world.commit()
     assert has_topic(world) == (True, True), "all of it had reached the others"
@@ -173,7 +173,7 @@ def test_half_of_it_is_aborted_by_the_next_controller() -> None:
     assert isinstance(world.raft.records()[-1], AbortTransactionRecord)
     world.commit()
     assert has_topic(world) == (False, False)
-    assert world.create({"name": "large"})["large"]["error_code"] is ErrorCode.none
+    assert world.create({"name": "large"})["large"].error_code is ErrorCode.none
     loader = MetadataLoader()
     loader.handle_commit(world.raft.batches)
     assert loader.image == world.controller.committed_image
@@ -216,10 +216,10 @@ def test_below_the_level_of_transactions_it_is_refused_whole() -> None:
     world = small_world(level=12)
     start = world.raft.log_end_offset
     answers = send_large(world)
-    entry = answers[0]["topics"][0]
-    assert entry["error_code"] is ErrorCode.policy_violation
-    assert "2000 bytes" in entry["error_message"]
-    assert "metadata.version 12" in entry["error_message"]
+    entry = answers[0].topics[0]
+    assert entry.error_code is ErrorCode.policy_violation
+    assert "2000 bytes" in entry.error_message
+    assert "metadata.version 12" in entry.error_message
     assert world.raft.records(start) == []
     assert has_topic(world) == (False, False)
 
@@ -233,18 +233,18 @@ def test_a_record_that_no_batch_holds_is_refused_by_name() -> None:
         )
     ]
     answers = world.send(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout=1000)
-    entry = answers[0]["topics"][0]
-    assert entry["error_code"] is ErrorCode.policy_violation
-    assert "ConfigRecord" in entry["error_message"]
+    entry = answers[0].topics[0]
+    assert entry.error_code is ErrorCode.policy_violation
+    assert "ConfigRecord" in entry.error_message
     assert world.raft.records(start) == []
 
 
 def test_as_many_records_as_one_operation_may_make_and_one_more() -> None:
     world = World(ControllerConfig(max_records_per_batch=21)).lead().add_brokers(0)
-    assert world.create({"name": "fits", "num_partitions": 20})["fits"]["error_code"] is ErrorCode.none
+    assert world.create({"name": "fits", "num_partitions": 20})["fits"].error_code is ErrorCode.none
     start = world.raft.log_end_offset
     refused = world.create({"name": "large", "num_partitions": 21})["large"]
-    assert refused["error_code"] is ErrorCode.policy_violation
+    assert refused.error_code is ErrorCode.policy_violation
     assert world.raft.records(start) == []
 
 
@@ -255,12 +255,12 @@ def test_the_topics_of_one_operation_share_its_records() -> None:
     asked = [topic(name, num_partitions=19) for name in ("c", "d", "e")]
     words = "Topic '{}' makes the request too large: it would need more records than one batch holds."
     for answer in world.create(*asked).values():
-        assert answer["error_code"] is ErrorCode.policy_violation
-        assert answer["error_message"] == words.format("e")
+        assert answer.error_code is ErrorCode.policy_violation
+        assert answer.error_message == words.format("e")
     grown = [{"name": name, "count": 22, "assignments": None} for name in "ab"]
     values = {"timeout_ms": 1000, "validate_only": False}
-    for answer in world.ask(ApiKey.CREATE_PARTITIONS, 3, topics=grown, **values)["results"]:
-        assert answer["error_code"] is ErrorCode.policy_violation
-        assert answer["error_message"] == words.format("b")
+    for answer in world.ask(ApiKey.CREATE_PARTITIONS, 3, topics=grown, **values).results:
+        assert answer.error_code is ErrorCode.policy_violation
+        assert answer.error_message == words.format("b")
     assert world.raft.records(start) == []
-    assert world.create(*asked[:2])["d"]["error_code"] is ErrorCode.none
+    assert world.create(*asked[:2])["d"].error_code is ErrorCode.none

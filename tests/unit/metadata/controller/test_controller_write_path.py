@@ -90,7 +90,7 @@ def test_answer_is_held_until_its_records_are_committed() -> None:
     assert "a" in world.controller.image.topics.by_name
     assert "a" not in world.controller.committed_image.topics.by_name
     world.commit()
-    assert answers[0]["topics"][0]["error_code"] is ErrorCode.none
+    assert answers[0].topics[0].error_code is ErrorCode.none
     assert "a" in world.controller.committed_image.topics.by_name
 
 
@@ -112,7 +112,7 @@ def test_answer_without_records_waits_for_what_it_tells_of() -> None:
     refused = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=1000)
     assert refused == [], "that 'a' exists is not known to be true yet"
     world.commit()
-    assert refused[0]["topics"][0]["error_code"] is ErrorCode.topic_already_exists
+    assert refused[0].topics[0].error_code is ErrorCode.topic_already_exists
 
 
 def test_losing_leadership_reverts_to_the_committed_state_and_refuses_who_waits() -> None:
@@ -121,8 +121,8 @@ def test_losing_leadership_reverts_to_the_committed_state_and_refuses_who_waits(
     created = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a"), topic("b")], timeout=1000)
     heard = world.send_heartbeat(0)
     world.follow(1, 2)
-    assert [entry["error_code"] for entry in created[0]["topics"]] == [ErrorCode.not_controller] * 2
-    assert heard[0]["error_code"] is ErrorCode.not_controller
+    assert [entry.error_code for entry in created[0].topics] == [ErrorCode.not_controller] * 2
+    assert heard[0].error_code is ErrorCode.not_controller
     assert state_of(world.controller.image) == before
     assert not world.controller.is_active
 
@@ -142,7 +142,7 @@ def test_proposal_that_is_truncated_never_was() -> None:
     world.follow(1, 2)
     world.raft.truncate_uncommitted()
     world.lead(3)
-    assert world.create({"name": "a"})["a"]["error_code"] is ErrorCode.none
+    assert world.create({"name": "a"})["a"].error_code is ErrorCode.none
 
 
 def test_refused_proposal_refuses_the_request_and_those_before_it() -> None:
@@ -150,18 +150,18 @@ def test_refused_proposal_refuses_the_request_and_those_before_it() -> None:
     waiting = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=1000)
     world.raft.is_deposed = True
     refused = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("b")], timeout=1000)
-    assert waiting[0]["topics"][0]["error_code"] is ErrorCode.not_controller
-    assert refused[0]["topics"][0]["error_code"] is ErrorCode.not_controller
+    assert waiting[0].topics[0].error_code is ErrorCode.not_controller
+    assert refused[0].topics[0].error_code is ErrorCode.not_controller
     assert world.controller.next_deadline_ms() is None
 
 
 def test_standby_refuses_writes_and_names_no_false_leader() -> None:
     world = World()
     answer = world.send(ApiKey.UNREGISTER_BROKER, 0, broker_id=1)[0]
-    assert answer["error_code"] is ErrorCode.not_controller
+    assert answer.error_code is ErrorCode.not_controller
     world.follow(7, 1)
     answer = world.send(ApiKey.UNREGISTER_BROKER, 0, broker_id=1)[0]
-    assert "node 7" in answer["error_message"]
+    assert "node 7" in answer.error_message
 
 
 def test_standby_that_replays_the_log_has_the_leaders_image() -> None:
@@ -202,7 +202,7 @@ def test_proposals_that_share_a_batch_are_committed_together() -> None:
     world.commit()
     assert len(world.raft.batches) == batches + 1
     assert seen == [(1, False), (2, True)], "an image that ends inside a batch must not become a snapshot"
-    assert [answers[0]["topics"][0]["error_code"] for answers in (first, second)] == [ErrorCode.none] * 2
+    assert [answers[0].topics[0].error_code for answers in (first, second)] == [ErrorCode.none] * 2
     loader = MetadataLoader()
     loader.handle_commit(world.raft.batches)
     assert loader.image == world.controller.committed_image
@@ -232,9 +232,9 @@ def test_leading_a_newer_epoch_starts_over() -> None:
     waiting = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=1000)
     world.raft.truncate_uncommitted()
     world.lead(2)
-    assert waiting[0]["topics"][0]["error_code"] is ErrorCode.not_controller
+    assert waiting[0].topics[0].error_code is ErrorCode.not_controller
     assert world.controller.is_active
-    assert world.create({"name": "a"})["a"]["error_code"] is ErrorCode.none
+    assert world.create({"name": "a"})["a"].error_code is ErrorCode.none
 
 
 def test_describe_cluster_is_answered_by_standbys_from_what_is_committed() -> None:
@@ -253,10 +253,10 @@ def test_describe_cluster_is_answered_by_standbys_from_what_is_committed() -> No
     world.follow(8, 2)
     values = {"include_cluster_authorized_operations": False, "include_fenced_brokers": False}
     answer = world.send(ApiKey.DESCRIBE_CLUSTER, 2, endpoint_type=2, **values)[0]
-    assert answer["controller_id"] == 8
-    assert [(each["broker_id"], each["port"]) for each in answer["brokers"]] == [(NODE_ID, 9093)]
+    assert answer.controller_id == 8
+    assert [(each.broker_id, each.port) for each in answer.brokers] == [(NODE_ID, 9093)]
     wrong = world.send(ApiKey.DESCRIBE_CLUSTER, 2, endpoint_type=1, **values)[0]
-    assert wrong["error_code"] is ErrorCode.mismatched_endpoint_type
+    assert wrong.error_code is ErrorCode.mismatched_endpoint_type
 
 
 def test_a_log_of_records_without_metadata_version_is_not_written_into() -> None:

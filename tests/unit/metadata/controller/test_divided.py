@@ -52,8 +52,8 @@ def test_topics_are_created_in_several_turns_and_told_in_one_answer() -> None:
     answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*names))
     assert not answers
     assert turns_until_answered(world, answers) == 5
-    assert [entry["name"] for entry in answers[0]["topics"]] == names
-    assert {entry["error_code"] for entry in answers[0]["topics"]} == {ErrorCode.none}
+    assert [entry.name for entry in answers[0].topics] == names
+    assert {entry.error_code for entry in answers[0].topics} == {ErrorCode.none}
     assert set(world.controller.committed_image.topics.by_name) == set(names)
 
 
@@ -62,7 +62,7 @@ def test_a_topic_that_is_named_twice_is_refused_wherever_it_stands() -> None:
     names = ["twice", *(f"t{number}" for number in range(40)), "twice"]
     answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*names))
     turns_until_answered(world, answers)
-    codes = {entry["name"]: entry["error_code"] for entry in answers[0]["topics"]}
+    codes = {entry.name: entry.error_code for entry in answers[0].topics}
     assert codes.pop("twice") is ErrorCode.invalid_request
     assert set(codes.values()) == {ErrorCode.none}
     assert "twice" not in world.controller.image.topics.by_name
@@ -73,7 +73,7 @@ def test_others_have_their_turns_in_between() -> None:
     answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*(f"t{number}" for number in range(40))))
     world.controller.handle_time(world.now_ms)
     world.commit()
-    assert not world.heartbeat(1)["is_fenced"]
+    assert not world.heartbeat(1).is_fenced
     assert not answers
 
 
@@ -85,7 +85,7 @@ def test_who_loses_its_leadership_says_so_of_what_was_not_done() -> None:
     world.controller.handle_time(world.now_ms)
     assert not answers
     world.follow(9, 2)
-    codes = [entry["error_code"] for entry in answers[0]["topics"]]
+    codes = [entry.error_code for entry in answers[0].topics]
     assert len(codes) == 40
     assert codes[:8] == [ErrorCode.none] * 8, "the first part was committed"
     assert codes[8:] == [ErrorCode.not_controller] * 32
@@ -95,7 +95,7 @@ def test_more_partitions_than_an_operation_may_make_are_refused_as_a_whole() -> 
     world = world_of()
     topics = [topic(f"t{number}", num_partitions=400) for number in range(30)]
     answer = world.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout=1000)
-    assert ErrorCode.none not in {entry["error_code"] for entry in answer["topics"]}
+    assert ErrorCode.none not in {entry.error_code for entry in answer.topics}
     assert not world.controller.image.topics.by_name
 
 
@@ -111,9 +111,9 @@ def test_an_isr_change_of_many_partitions_is_cut_anywhere() -> None:
     values = {"broker_id": 1, "broker_epoch": epoch, "topics": topics}
     answers = world.send(ApiKey.ALTER_PARTITION, 2, **values)
     assert turns_until_answered(world, answers) > 5
-    told = [(each["topic_id"], entry) for each in answers[0]["topics"] for entry in each["partitions"]]
-    assert [entry["partition_index"] for _, entry in told] == [*range(230), 0]
-    assert {entry["error_code"] for _, entry in told} == {ErrorCode.none}
+    told = [(each.topic_id, entry) for each in answers[0].topics for entry in each.partitions]
+    assert [entry.partition_index for _, entry in told] == [*range(230), 0]
+    assert {entry.error_code for _, entry in told} == {ErrorCode.none}
     assert all(world.partition("a", index).isr == (1, 2) for index in range(230))
     assert world.partition("b").isr == (1, 2)
 
@@ -132,7 +132,7 @@ def test_who_loses_its_leadership_refuses_an_isr_change_once() -> None:
     assert world.controller._active is not None
     (whole,) = world.controller._active.divided
     world.follow(9, 2)
-    assert answers[0]["error_code"] is ErrorCode.not_controller
+    assert answers[0].error_code is ErrorCode.not_controller
     assert len(whole._taken) == 1
 
 
@@ -168,7 +168,7 @@ def test_that_an_isr_change_is_long_is_seen_by_its_first_topics(monkeypatch: pyt
         most, weighed[:] = max(most, len(weighed)), ()
         world.controller.handle_time(world.now_ms)
         world.commit()
-    assert len(answers[0]["topics"]) == 5_000
+    assert len(answers[0].topics) == 5_000
     assert most < 100
 
 
@@ -177,8 +177,8 @@ def test_a_part_that_is_refused_as_a_whole_refuses_all() -> None:
     topic_id = world.controller.image.topics.by_name["a"].id
     topics = [{"topic_id": topic_id, "partitions": [wanted(index) for index in range(70)]}]
     answer = world.ask(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=-7, topics=topics)
-    assert answer["error_code"] is ErrorCode.stale_broker_epoch
-    assert not answer["topics"]
+    assert answer.error_code is ErrorCode.stale_broker_epoch
+    assert not answer.topics
 
 
 def wanted(index: int) -> dict[str, Any]:
@@ -212,6 +212,6 @@ def test_what_makes_the_controller_fail_in_one_part_is_not_offered_to_the_next(
     world.controller.handle_time(world.now_ms)
     assert [str(error) for _, error in world.faults] == ["a fault of ours"]
     assert not is_for_the_leader(ApiKey.CREATE_TOPICS, answers[0])
-    entries = answers[0]["topics"]
-    assert [entry["name"] for entry in entries] == [f"t{number}" for number in range(40)]
-    assert {entry["error_code"] for entry in entries} == {ErrorCode.unknown_server_error}
+    entries = answers[0].topics
+    assert [entry.name for entry in entries] == [f"t{number}" for number in range(40)]
+    assert {entry.error_code for entry in entries} == {ErrorCode.unknown_server_error}

@@ -131,7 +131,7 @@ def limited_world(rate: float) -> World:
 
 def entries(world: World, version: int, *topics: dict[str, Any]) -> tuple[list[ErrorCode], int]:
     answer = world.ask(ApiKey.CREATE_TOPICS, version, topics=list(topics), timeout=1000)
-    return [entry["error_code"] for entry in answer["topics"]], answer["throttle_time"]
+    return [entry.error_code for entry in answer.topics], answer.throttle_time_ms
 
 
 def test_a_request_that_runs_out_keeps_what_it_had_done() -> None:
@@ -157,8 +157,8 @@ def test_an_old_request_is_carried_out_and_told_to_wait() -> None:
 def test_deleting_costs_as_much_as_creating() -> None:
     world = limited_world(1.0)
     entries(world, 7, topic("a", num_partitions=11))
-    assert world.delete("a")["a"]["error_code"] is ErrorCode.none
-    assert world.delete("gone")["gone"]["error_code"] is ErrorCode.unknown_topic_or_partition
+    assert world.delete("a")["a"].error_code is ErrorCode.none
+    assert world.delete("gone")["gone"].error_code is ErrorCode.unknown_topic_or_partition
     codes, throttle_time = entries(world, 7, topic("b"))
     assert codes == [ErrorCode.throttling_quota_exceeded]
     assert throttle_time == 11_000
@@ -172,9 +172,9 @@ def test_new_partitions_cost_what_is_added(version: int, refused: bool) -> None:
     for count in (12, 13):
         asked = [{"name": "a", "count": count, "assignments": None}]
         answer = world.ask(ApiKey.CREATE_PARTITIONS, version, topics=asked, timeout=1000, validate_only=False)
-        codes += [entry["error_code"] for entry in answer["results"]]
+        codes += [entry.error_code for entry in answer.results]
     assert codes == [ErrorCode.none, ErrorCode.throttling_quota_exceeded if refused else ErrorCode.none]
-    assert answer["throttle_time"] == (1000 if refused else 2000)
+    assert answer.throttle_time_ms == (1000 if refused else 2000)
 
 
 @pytest.mark.parametrize("rate", [1e-300, 5e-324, 1e-9])

@@ -13,11 +13,12 @@ from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.requests import Membership
 from kquorum.metadata.grpc.broker.service import BrokerCalls
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.codec import decode
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import encode_body
 from tests.support.controller_world import CLUSTER_ID, World
 from tests.support.grpc_harness import serving
 from tests.support.grpc_source import FakeSource
@@ -64,7 +65,7 @@ class ToWorld:
         version = supported_versions(api_key)[1]
         answers = self._world.send(api_key, version, **body)
         self._source.publish()
-        return build(response_class(api_key, version), answers[0])
+        return decode(response_class(api_key, version), encode_body(answers[0], version))[0]
 
 
 @dataclass(frozen=True)

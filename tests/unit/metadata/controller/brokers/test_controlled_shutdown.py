@@ -28,20 +28,20 @@ def leaving(level: int, *broker_ids: int) -> World:
     )
     world = World(config).lead().add_brokers(*broker_ids)
     world.create(assigned("led", (1, *broker_ids[1:])), assigned("lone", (1,)))
-    assert not world.heartbeat(1, want_shut_down=True, current_metadata_offset=0)["should_shut_down"]
+    assert not world.heartbeat(1, want_shut_down=True, current_metadata_offset=0).should_shut_down
     return world
 
 
 def may_go(world: World, *others: int) -> bool:
     for broker_id in others:
         world.heartbeat(broker_id)
-    return bool(world.heartbeat(1, want_shut_down=True)["should_shut_down"])
+    return bool(world.heartbeat(1, want_shut_down=True).should_shut_down)
 
 
 def add_partitions(world: World, name: str, count: int) -> Any:
     topics = [{"name": name, "count": count, "assignments": None}]
     answer = world.ask(ApiKey.CREATE_PARTITIONS, 3, topics=topics, timeout=1000, validate_only=False)
-    return answer["results"][0]
+    return answer.results[0]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -49,7 +49,7 @@ def test_new_partitions_go_to_others(level: int) -> None:
     world = leaving(level, 1, 2, 3)
     world.create(topic("placed", num_partitions=12, replication_factor=2))
     assert {each for index in range(12) for each in world.partition("placed", index).replicas} == {2, 3}
-    assert add_partitions(world, "placed", 24)["error_code"] is ErrorCode.none
+    assert add_partitions(world, "placed", 24).error_code is ErrorCode.none
     assert {each for index in range(24) for each in world.partition("placed", index).replicas} == {2, 3}
     world.create(assigned("manual", (1, 2)))
     assert (world.partition("manual").leader, world.partition("manual").isr) == (2, (2,))
@@ -61,12 +61,12 @@ def test_with_nobody_else_there_is_no_place(level: int) -> None:
     world = leaving(level, 1, 2)
     world.heartbeat(2, want_fence=True)
     refused = world.create(topic("a"), assigned("b", (1, 2)))
-    assert refused["a"]["error_code"] is ErrorCode.invalid_replication_factor
-    assert refused["a"]["error_message"] == (
+    assert refused["a"].error_code is ErrorCode.invalid_replication_factor
+    assert refused["a"].error_message == (
         "Unable to replicate the partition 1 time(s): All brokers are currently fenced or in controlled shutdown."
     )
-    assert refused["b"]["error_code"] is ErrorCode.invalid_replica_assignment
-    assert add_partitions(world, "led", 2)["error_code"] is ErrorCode.invalid_replication_factor
+    assert refused["b"].error_code is ErrorCode.invalid_replica_assignment
+    assert add_partitions(world, "led", 2).error_code is ErrorCode.invalid_replication_factor
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -76,6 +76,6 @@ def test_balancing_gives_nothing_back(level: int) -> None:
         world.advance(1000)
         world.commit()
         world.heartbeat(2, current_metadata_offset=0)
-        assert not world.heartbeat(1, want_shut_down=True, current_metadata_offset=0)["should_shut_down"]
+        assert not world.heartbeat(1, want_shut_down=True, current_metadata_offset=0).should_shut_down
     assert (world.partition("lone").leader, world.partition("led").leader) == (NO_LEADER, 2)
     assert may_go(world, 2)

@@ -20,7 +20,7 @@ class TestRegistration:
     def test_epoch_is_the_offset_of_the_record(self) -> None:
         world = World().lead()
         offset = world.raft.log_end_offset
-        assert world.register(4)["broker_epoch"] == offset
+        assert world.register(4).broker_epoch == offset
         registration = world.controller.committed_image.cluster.brokers[4]
         assert (registration.epoch, registration.fenced) == (offset, True)
         assert registration.log_dirs == (UUID(int=10_004),)
@@ -28,52 +28,52 @@ class TestRegistration:
     def test_second_process_with_the_id_of_a_live_broker_is_refused(self) -> None:
         world = World().lead().add_brokers(0)
         answer = world.register(0, incarnation=2)
-        assert answer["error_code"] is ErrorCode.duplicate_broker_registration
-        assert answer["broker_epoch"] == -1
+        assert answer.error_code is ErrorCode.duplicate_broker_registration
+        assert answer.broker_epoch == -1
 
     def test_the_refusal_says_when_the_session_ends_and_it_ends_then(self) -> None:
         """The first millisecond of freedom is the one that was named, wherever in the session one asks."""
         for passed_ms in (0, 1, SESSION_MS // 2, SESSION_MS):
             world = World().lead().add_brokers(0)
             world.now_ms += passed_ms
-            ends_in_ms = world.register(0, incarnation=2)["session_ends_in_ms"]
+            ends_in_ms = world.register(0, incarnation=2).session_ends_in_ms
             assert ends_in_ms == SESSION_MS + 1 - passed_ms
             world.now_ms += ends_in_ms - 1
-            assert world.register(0, incarnation=2)["session_ends_in_ms"] == 1
+            assert world.register(0, incarnation=2).session_ends_in_ms == 1
             world.now_ms += 1
-            assert world.register(0, incarnation=2)["error_code"] is ErrorCode.none
+            assert world.register(0, incarnation=2).error_code is ErrorCode.none
 
     def test_a_controller_counts_the_session_from_its_activation(self) -> None:
         world = World().lead().add_brokers(0)
         world.now_ms += SESSION_MS - 1
         world.controller.handle_leader_change(world.now_ms, -1, 2)
         world.lead()
-        assert world.register(0, incarnation=2)["session_ends_in_ms"] == SESSION_MS + 1
+        assert world.register(0, incarnation=2).session_ends_in_ms == SESSION_MS + 1
 
     def test_a_heartbeat_of_the_other_process_moves_the_end(self) -> None:
         world = World().lead().add_brokers(0)
         world.now_ms += 1_000
         world.send_heartbeat(0)
-        assert world.register(0, incarnation=2)["session_ends_in_ms"] == SESSION_MS + 1
+        assert world.register(0, incarnation=2).session_ends_in_ms == SESSION_MS + 1
 
     def test_other_refusals_name_no_session(self) -> None:
         world = World().lead()
-        assert world.register(0, cluster_id="other")["session_ends_in_ms"] == -1
+        assert world.register(0, cluster_id="other").session_ends_in_ms == -1
 
     def test_id_of_a_fenced_broker_is_free(self) -> None:
         world = World().lead()
-        first = world.register(0)["broker_epoch"]
-        assert world.register(0, incarnation=2)["broker_epoch"] > first
+        first = world.register(0).broker_epoch
+        assert world.register(0, incarnation=2).broker_epoch > first
 
     def test_id_of_a_broker_whose_session_ended_is_free(self) -> None:
         world = World().lead().add_brokers(0)
         world.now_ms += SESSION_MS + 1
-        assert world.register(0, incarnation=2)["error_code"] is ErrorCode.none
+        assert world.register(0, incarnation=2).error_code is ErrorCode.none
 
     def test_same_process_amends_its_registration_and_keeps_its_epoch(self) -> None:
         world = World().lead().add_brokers(0)
         epoch = world.controller.image.cluster.brokers[0].epoch
-        assert world.register(0, rack="east")["broker_epoch"] == epoch
+        assert world.register(0, rack="east").broker_epoch == epoch
         registration = world.controller.image.cluster.brokers[0]
         assert (registration.rack, registration.fenced) == ("east", False)
 
@@ -101,7 +101,7 @@ class TestRegistration:
     def test_refusals(self, changes: dict[str, Any], error: ErrorCode) -> None:
         world = World().lead().add_brokers(0)
         start = world.raft.log_end_offset
-        assert world.register(1, **changes)["error_code"] is error
+        assert world.register(1, **changes).error_code is error
         assert world.raft.records(start) == []
 
     def test_old_level_writes_no_directories(self) -> None:
@@ -113,44 +113,44 @@ class TestRegistration:
         world = World().lead().add_brokers(0, 1)
         world.create(assigned("a", (0, 1)))
         start = world.raft.log_end_offset
-        assert world.ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)["error_code"] is ErrorCode.none
+        assert world.ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=0).error_code is ErrorCode.none
         assert kinds(world, start) == ["PartitionChangeRecord", "UnregisterBrokerRecord"]
         assert isinstance(world.raft.records(start)[-1], UnregisterBrokerRecord)
         assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
 
     def test_unregister_of_an_unknown_broker(self) -> None:
         answer = World().lead().ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=5)
-        assert answer["error_code"] is ErrorCode.broker_id_not_registered
-        assert "5" in answer["error_message"]
+        assert answer.error_code is ErrorCode.broker_id_not_registered
+        assert "5" in answer.error_message
 
 
 class TestHeartbeat:
     def test_stale_epoch(self) -> None:
         world = World().lead().add_brokers(0)
-        assert world.heartbeat(0, broker_epoch=1)["error_code"] is ErrorCode.stale_broker_epoch
+        assert world.heartbeat(0, broker_epoch=1).error_code is ErrorCode.stale_broker_epoch
 
     def test_unknown_broker(self) -> None:
         world = World().lead().add_brokers(0)
-        assert world.heartbeat(0, broker_id=9)["error_code"] is ErrorCode.stale_broker_epoch
+        assert world.heartbeat(0, broker_id=9).error_code is ErrorCode.stale_broker_epoch
 
     def test_broker_stays_fenced_until_it_has_read_its_registration(self) -> None:
         world = World().lead()
-        epoch = world.register(0)["broker_epoch"]
+        epoch = world.register(0).broker_epoch
         answer = world.heartbeat(0, current_metadata_offset=epoch - 1)
-        assert (answer["is_caught_up"], answer["is_fenced"]) == (False, True)
+        assert (answer.is_caught_up, answer.is_fenced) == (False, True)
         answer = world.heartbeat(0, current_metadata_offset=epoch)
-        assert (answer["is_caught_up"], answer["is_fenced"]) == (True, False)
+        assert (answer.is_caught_up, answer.is_fenced) == (True, False)
 
     def test_amended_registration_must_be_read_too(self) -> None:
         world = World().lead()
-        epoch = world.register(0)["broker_epoch"]
+        epoch = world.register(0).broker_epoch
         world.register(0, rack="east")
-        assert world.heartbeat(0, current_metadata_offset=epoch)["is_fenced"]
-        assert not world.heartbeat(0)["is_fenced"]
+        assert world.heartbeat(0, current_metadata_offset=epoch).is_fenced
+        assert not world.heartbeat(0).is_fenced
 
     def test_broker_that_wants_to_be_fenced_is(self) -> None:
         world = World().lead().add_brokers(0)
-        assert world.heartbeat(0, want_fence=True)["is_fenced"]
+        assert world.heartbeat(0, want_fence=True).is_fenced
         assert world.controller.committed_image.cluster.brokers[0].fenced
 
     def test_shutdown_wish_of_a_fenced_broker_is_granted_without_a_record(self) -> None:
@@ -158,21 +158,21 @@ class TestHeartbeat:
         world.register(0)
         start = world.raft.log_end_offset
         answer = world.heartbeat(0, want_fence=True, want_shut_down=True)
-        assert (answer["should_shut_down"], answer["is_fenced"]) == (True, True)
+        assert (answer.should_shut_down, answer.is_fenced) == (True, True)
         assert world.raft.records(start) == []
 
     def test_unfenced_broker_that_wants_fence_and_shutdown_goes_at_once(self) -> None:
         world = World().lead().add_brokers(0)
         world.create(assigned("a", (0,)))
         answer = world.heartbeat(0, want_fence=True, want_shut_down=True)
-        assert answer["should_shut_down"]
+        assert answer.should_shut_down
         assert world.partition("a").leader == NO_LEADER
 
     def test_broker_that_leads_nothing_may_go_at_once(self) -> None:
         world = World().lead().add_brokers(0, 1)
         world.create(assigned("a", (0, 1)))
         answer = world.heartbeat(1, want_shut_down=True)
-        assert (answer["should_shut_down"], answer["is_fenced"]) == (True, True)
+        assert (answer.should_shut_down, answer.is_fenced) == (True, True)
         assert world.partition("a").isr == (0,)
 
     def test_controlled_shutdown_from_the_first_wish_to_the_end(self) -> None:
@@ -180,7 +180,7 @@ class TestHeartbeat:
         world.create(assigned("a", (0, 1, 2)), assigned("b", (1, 0, 2)))
         start = world.raft.log_end_offset
         answer = world.heartbeat(0, want_shut_down=True)
-        assert (answer["should_shut_down"], answer["is_fenced"]) == (False, False)
+        assert (answer.should_shut_down, answer.is_fenced) == (False, False)
         shutdown_offset = world.raft.log_end_offset - 1
         assert world.raft.records(start)[0] == BrokerRegistrationChangeRecord(
             broker_id=0,
@@ -191,10 +191,10 @@ class TestHeartbeat:
         assert (world.partition("b").leader, world.partition("b").isr) == (1, (1, 2))
         world.heartbeat(1, current_metadata_offset=shutdown_offset)
         world.heartbeat(2, current_metadata_offset=shutdown_offset - 1)
-        assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        assert not world.heartbeat(0, want_shut_down=True).should_shut_down
         world.heartbeat(2, current_metadata_offset=shutdown_offset)
         answer = world.heartbeat(0, want_shut_down=True)
-        assert (answer["should_shut_down"], answer["is_fenced"]) == (True, True)
+        assert (answer.should_shut_down, answer.is_fenced) == (True, True)
         assert world.controller.committed_image.cluster.brokers[0].fenced
 
     def test_shutdown_waits_for_no_more_than_its_own_records(self) -> None:
@@ -203,9 +203,9 @@ class TestHeartbeat:
         world.heartbeat(0, want_shut_down=True)
         shutdown_offset = world.raft.log_end_offset - 1
         world.create(assigned("b", (1,)))
-        assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        assert not world.heartbeat(0, want_shut_down=True).should_shut_down
         world.heartbeat(1, current_metadata_offset=shutdown_offset)
-        assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        assert world.heartbeat(0, want_shut_down=True).should_shut_down
 
     def test_fence_by_timeout_ends_a_controlled_shutdown(self) -> None:
         world = World().lead().add_brokers(0, 1)
@@ -214,16 +214,16 @@ class TestHeartbeat:
         world.advance(SESSION_MS + 1)
         world.commit()
         assert world.controller.image.cluster.brokers[0].fenced
-        assert not world.heartbeat(0)["is_fenced"]
-        assert not world.heartbeat(0)["should_shut_down"], "it came back and asked for nothing"
+        assert not world.heartbeat(0).is_fenced
+        assert not world.heartbeat(0).should_shut_down, "it came back and asked for nothing"
 
     def test_sole_replica_leaves_its_partition_leaderless_and_in_sync(self) -> None:
         world = World().lead().add_brokers(0, 1)
         world.create(assigned("a", (0,)))
-        assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        assert not world.heartbeat(0, want_shut_down=True).should_shut_down
         assert (world.partition("a").leader, world.partition("a").isr) == (NO_LEADER, (0,))
         world.heartbeat(1)
-        assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        assert world.heartbeat(0, want_shut_down=True).should_shut_down
 
     def test_broker_in_controlled_shutdown_is_given_no_leadership(self) -> None:
         world = World().lead().add_brokers(0, 1)
@@ -251,10 +251,10 @@ def test_producer_ids_come_in_blocks() -> None:
     epoch = world.controller.image.cluster.brokers[0].epoch
     values = {"broker_id": 0, "broker_epoch": epoch}
     first, second = (world.ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, **values) for _ in range(2))
-    assert (first["producer_id_start"], first["producer_id_len"]) == (0, 1000)
-    assert second["producer_id_start"] == 1000
+    assert (first.producer_id_start, first.producer_id_len) == (0, 1000)
+    assert second.producer_id_start == 1000
     stale = world.ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, broker_id=0, broker_epoch=epoch + 1)
-    assert stale["error_code"] is ErrorCode.stale_broker_epoch
+    assert stale.error_code is ErrorCode.stale_broker_epoch
 
 
 def test_controller_registration_needs_a_level_that_has_it() -> None:
@@ -265,9 +265,9 @@ def test_controller_registration_needs_a_level_that_has_it() -> None:
         "listeners": (),
         "features": (),
     }
-    assert at_level(15).ask(ApiKey.CONTROLLER_REGISTRATION, 0, **values)["error_code"] is ErrorCode.none
+    assert at_level(15).ask(ApiKey.CONTROLLER_REGISTRATION, 0, **values).error_code is ErrorCode.none
     refused = at_level(14).ask(ApiKey.CONTROLLER_REGISTRATION, 0, **values)
-    assert refused["error_code"] is ErrorCode.unsupported_version
+    assert refused.error_code is ErrorCode.unsupported_version
 
 
 def test_registration_record_carries_what_the_broker_sent() -> None:

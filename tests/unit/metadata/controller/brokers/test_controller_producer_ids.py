@@ -32,8 +32,8 @@ def test_the_first_block() -> None:
     world = World().lead().add_brokers(1)
     start = world.raft.log_end_offset
     answer = allocate(world, 1)
-    assert answer["error_code"] is ErrorCode.none
-    assert (answer["producer_id_start"], answer["producer_id_len"]) == (0, 1000)
+    assert answer.error_code is ErrorCode.none
+    assert (answer.producer_id_start, answer.producer_id_len) == (0, 1000)
     assert kinds(world, start) == ["ProducerIdsRecord"]
     (record,) = (each for each in world.raft.records(start) if isinstance(each, ProducerIdsRecord))
     epoch = world.controller.image.cluster.brokers[1].epoch
@@ -42,15 +42,15 @@ def test_the_first_block() -> None:
 
 def test_a_hundred_blocks_for_four_brokers() -> None:
     world = World().lead().add_brokers(0, 1, 2, 3)
-    starts = [allocate(world, turn % 4)["producer_id_start"] for turn in range(100)]
+    starts = [allocate(world, turn % 4).producer_id_start for turn in range(100)]
     assert starts == list(range(0, 100_000, 1000))
     assert world.controller.committed_image.producer_ids.next_producer_id == 100_000
 
 
 def test_blocks_go_on_where_the_log_says() -> None:
     world = at_producer_id(42)
-    assert allocate(world, 0)["producer_id_start"] == 42
-    assert allocate(world, 0)["producer_id_start"] == 1042
+    assert allocate(world, 0).producer_id_start == 42
+    assert allocate(world, 0).producer_id_start == 1042
 
 
 @pytest.mark.parametrize("next_id", [40, 42])
@@ -67,22 +67,22 @@ def test_an_unknown_broker_and_a_stale_epoch() -> None:
     world = World().lead().add_brokers(1)
     end = world.raft.log_end_offset
     for answer in (allocate(world, 99), allocate(world, 1, -1), allocate(world, 1, 1)):
-        assert answer["error_code"] is ErrorCode.stale_broker_epoch
-        assert (answer["producer_id_start"], answer["producer_id_len"]) == (0, 0)
+        assert answer.error_code is ErrorCode.stale_broker_epoch
+        assert (answer.producer_id_start, answer.producer_id_len) == (0, 0)
     assert world.raft.log_end_offset == end
 
 
 def test_a_fenced_broker_gets_its_block() -> None:
     world = World().lead()
     world.register(1)
-    assert allocate(world, 1)["error_code"] is ErrorCode.none
+    assert allocate(world, 1).error_code is ErrorCode.none
 
 
 def test_the_last_block_and_none_after_it() -> None:
     world = at_producer_id(2**63 - 1 - 1000)
-    assert allocate(world, 0)["producer_id_start"] == 2**63 - 1001
-    assert allocate(world, 0)["error_code"] is ErrorCode.unknown_server_error
-    assert allocate(at_producer_id(2**63 - 2), 0)["error_code"] is ErrorCode.unknown_server_error
+    assert allocate(world, 0).producer_id_start == 2**63 - 1001
+    assert allocate(world, 0).error_code is ErrorCode.unknown_server_error
+    assert allocate(at_producer_id(2**63 - 2), 0).error_code is ErrorCode.unknown_server_error
 
 
 def test_uncommitted_blocks_are_not_given_twice_and_lost_ones_were_never_told() -> None:
@@ -93,9 +93,9 @@ def test_uncommitted_blocks_are_not_given_twice_and_lost_ones_were_never_told() 
     )
     assert (first, second) == ([], [])
     world.commit(1)
-    assert [answer["producer_id_start"] for answer in first] == [0]
+    assert [answer.producer_id_start for answer in first] == [0]
     world.follow(1, 2)
-    assert [answer["error_code"] for answer in second] == [ErrorCode.not_controller]
+    assert [answer.error_code for answer in second] == [ErrorCode.not_controller]
     world.raft.truncate_uncommitted()
     world.lead(3)
-    assert allocate(world, 0)["producer_id_start"] == 1000
+    assert allocate(world, 0).producer_id_start == 1000

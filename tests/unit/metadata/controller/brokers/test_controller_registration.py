@@ -41,9 +41,9 @@ def listener(**changes: Any) -> dict[str, Any]:
 def test_endpoints_that_nobody_could_connect_to(changes: dict[str, Any], words: str) -> None:
     world = World().lead()
     refused = world.register(0, listeners=[listener(), listener(**changes)])
-    assert refused["error_code"] is ErrorCode.invalid_registration
+    assert refused.error_code is ErrorCode.invalid_registration
     answer = register_controller(world, [listener(**changes)])
-    assert (answer["error_code"], words in answer["error_message"]) == (ErrorCode.invalid_registration, True)
+    assert (answer.error_code, words in answer.error_message) == (ErrorCode.invalid_registration, True)
     assert not world.controller.image.cluster.controllers
 
 
@@ -74,7 +74,7 @@ def test_negative_ids_mean_nobody(broker_id: int) -> None:
         rack=None,
         log_dirs=[UUID(int=10_000)],
     )
-    assert answer["error_code"] is ErrorCode.invalid_registration
+    assert answer.error_code is ErrorCode.invalid_registration
     assert not world.controller.image.cluster.brokers
 
 
@@ -82,7 +82,7 @@ def test_controller_registers_again_under_another_incarnation() -> None:
     world = World().lead()
     for incarnation in (5, 6):
         answer = register_controller(world, [listener(name="C", security_protocol=3)], incarnation)
-        assert answer["error_code"] is ErrorCode.none
+        assert answer.error_code is ErrorCode.none
         known = world.controller.committed_image.cluster.controllers[3000]
         assert (known.incarnation_id, known.end_points[0].security_protocol) == (UUID(int=incarnation), 3)
         assert known.features[0].name == "kraft.version"
@@ -92,20 +92,20 @@ class TestFeatures:
     def test_a_level_outside_of_the_range_is_named(self) -> None:
         features = [{"name": "metadata.version", "min_supported_version": 26, "max_supported_version": 30}]
         world = World().lead()
-        assert world.register(0, features=features)["error_code"] is ErrorCode.unsupported_version
+        assert world.register(0, features=features).error_code is ErrorCode.unsupported_version
 
     def test_broker_that_knows_of_no_metadata_version_has_the_first_alone(self) -> None:
         world = at_level(4)
-        assert world.register(0, features=[])["error_code"] is ErrorCode.unsupported_version
+        assert world.register(0, features=[]).error_code is ErrorCode.unsupported_version
         only = [{"name": "metadata.version", "min_supported_version": 1, "max_supported_version": 4}]
-        assert world.register(0, features=only)["error_code"] is ErrorCode.none
+        assert world.register(0, features=only).error_code is ErrorCode.none
 
     def test_a_feature_that_is_off_needs_no_support(self) -> None:
         world = at_level(20)
         features = [*FULL_RANGE, {"name": "new", "min_supported_version": 0, "max_supported_version": 9}]
-        assert world.register(0, features=features)["error_code"] is ErrorCode.none
+        assert world.register(0, features=features).error_code is ErrorCode.none
         features[1] = {"name": "new", "min_supported_version": 1, "max_supported_version": 9}
-        assert world.register(1, features=features)["error_code"] is ErrorCode.unsupported_version
+        assert world.register(1, features=features).error_code is ErrorCode.unsupported_version
 
     @pytest.mark.parametrize(
         ("supported", "error"),
@@ -124,7 +124,7 @@ class TestFeatures:
     def test_level_of_the_quorum_counts(self, supported: Any, error: ErrorCode) -> None:
         world = World().lead()
         world.raft.kraft_version = 1
-        assert world.register(0, features=supported)["error_code"] is error
+        assert world.register(0, features=supported).error_code is error
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ class TestFeatures:
 )
 def test_version_of_the_record(level: int, version: int) -> None:
     world = at_level(level)
-    assert world.register(0, features=FULL_RANGE)["error_code"] is ErrorCode.none
+    assert world.register(0, features=FULL_RANGE).error_code is ErrorCode.none
     record = world.raft.records()[-1]
     assert isinstance(record, RegisterBrokerRecord)
     assert record_version(record, level) == version
@@ -155,9 +155,9 @@ def test_every_version_of_the_request(version: int) -> None:
     }
     old, new = at_level(14), at_level(17)
     answer = old.ask(ApiKey.BROKER_REGISTRATION, version, **values)
-    assert (answer["error_code"], answer["broker_epoch"] > 0) == (ErrorCode.none, True)
+    assert (answer.error_code, answer.broker_epoch > 0) == (ErrorCode.none, True)
     expected = ErrorCode.none if version >= 2 else ErrorCode.invalid_registration
-    assert new.ask(ApiKey.BROKER_REGISTRATION, version, **values)["error_code"] is expected
+    assert new.ask(ApiKey.BROKER_REGISTRATION, version, **values).error_code is expected
 
 
 @pytest.mark.parametrize(("disks", "error"), [(DISKS[:1], 0), (DISKS, 1)])
@@ -168,7 +168,7 @@ def test_directory_of_another_broker_is_free_when_that_one_gave_it_up(
     world.register(0, log_dirs=disks)
     answer = world.register(1, log_dirs=DISKS[1:])
     wanted = ErrorCode.invalid_registration if error else ErrorCode.none
-    assert answer["error_code"] is wanted
+    assert answer.error_code is wanted
 
 
 class TestTakingOver:
@@ -179,7 +179,7 @@ class TestTakingOver:
         world.heartbeat(1)
         world.now_ms += 2
         start = world.raft.log_end_offset
-        assert world.register(0, incarnation=2)["broker_epoch"] == start
+        assert world.register(0, incarnation=2).broker_epoch == start
         assert kinds(world, start) == ["PartitionChangeRecord", "RegisterBrokerRecord"]
         assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
 
@@ -204,9 +204,9 @@ class TestDirectories:
         world.heartbeat(0, want_fence=True)
         assert world.partition("a").directories == DISKS[:1]
         answer = world.heartbeat(0, offline_log_dirs=DISKS[:1])
-        assert (answer["is_fenced"], answer["is_caught_up"]) == (True, True)
+        assert (answer.is_fenced, answer.is_caught_up) == (True, True)
         assert world.controller.image.cluster.brokers[0].log_dirs == DISKS[1:]
-        assert not world.heartbeat(0, offline_log_dirs=DISKS[:1])["is_fenced"]
+        assert not world.heartbeat(0, offline_log_dirs=DISKS[:1]).is_fenced
         assert world.partition("a").leader == NO_LEADER
 
     def test_directory_of_somebody_else_says_nothing(self) -> None:
@@ -272,4 +272,4 @@ def cordon(world: World, told: tuple[UUID, ...] | None) -> None:
         offline_log_dirs=(),
         cordoned_log_dirs=told,
     )
-    assert answer["error_code"] is ErrorCode.none
+    assert answer.error_code is ErrorCode.none

@@ -30,11 +30,11 @@ def alter(
     world: World, *asked: Asked, api_key: ApiKey = INCREMENTAL, version: int = 1, validate_only: bool = False
 ) -> list[tuple[ErrorCode, str | None]]:
     answer = world.ask(api_key, version, resources=list(asked), validate_only=validate_only)
-    responses = answer["responses"]
-    assert [(each["resource_type"], each["resource_name"]) for each in responses] == [
+    responses = answer.responses
+    assert [(each.resource_type, each.resource_name) for each in responses] == [
         (each["resource_type"], each["resource_name"]) for each in asked
     ]
-    return [(each["error_code"], each["error_message"]) for each in responses]
+    return [(each.error_code, each.error_message) for each in responses]
 
 
 def configs_of(world: World, kind: int, name: str) -> dict[str, str]:

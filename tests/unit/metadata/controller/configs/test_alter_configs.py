@@ -207,4 +207,4 @@ def test_steps_within_one_log_are_decided_on_what_is_not_committed_yet(world: Wo
     assert configs_of(world, TOPIC, "a") == {}
     world.commit()
     assert configs_of(world, TOPIC, "a") == {REPLICAS: "0:1,1:2"}
-    assert all(answer[0]["responses"][0]["error_code"] is ErrorCode.none for answer in answers)
+    assert all(answer[0].responses[0].error_code is ErrorCode.none for answer in answers)

@@ -5,9 +5,15 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import MAX_MESSAGE_CHARACTERS
 from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kquorum.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.support.controller_world import World
 from tests.unit.metadata.controller.configs.altering_configs import (
     APPEND,
+    INCREMENTAL,
     SET,
     Asked,
     alter,
@@ -81,11 +87,6 @@ REFUSED: list[tuple[Asked, ErrorCode, str]] = [
         "duplicate config keys",
     ),
     (
-        changes(BROKER, "1", ("my.key", SET, "é" * 16_384)),
-        ErrorCode.invalid_config,
-        "maximum value size of 32767",
-    ),
-    (
         changes(BROKER, "1", ("cordoned.log.dirs", SET, "/x")),
         ErrorCode.invalid_config,
         "metadata.version >= 4.3-IV0",
@@ -100,6 +101,16 @@ def test_refusals(world: World, asked: Asked, code: ErrorCode, words: str) -> No
     assert found is code
     assert words in (message or "")
     assert written(world, start) == []
+
+
+def test_no_record_can_hold_a_longer_value(world: World) -> None:
+    """An encoder refuses it, and a client's may not."""
+    config = AlterableConfig(name="my.key", config_operation=SET, value="é" * 16_384)
+    resource = AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=(config,))
+    body = IncrementalAlterConfigsRequest(resources=(resource,))
+    ((answer,),) = (each.responses for each in world.send_body(INCREMENTAL, 1, body))
+    assert answer.error_code is ErrorCode.invalid_config
+    assert "maximum value size of 32767" in answer.error_message
 
 
 def test_no_refusal_quotes_a_secret(world: World) -> None:

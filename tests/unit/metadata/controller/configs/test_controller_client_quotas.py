@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.client_quotas import describe_client_quotas
 from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.wire.messages.alter_client_quotas import ResponseEntityData
 from kquorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
     EntityData,
@@ -42,16 +43,16 @@ def alter(
     world: World, *entries: dict[str, Any], version: int = 1, validate_only: bool = False
 ) -> list[Values]:
     answer = world.ask(ApiKey.ALTER_CLIENT_QUOTAS, version, entries=entries, validate_only=validate_only)
-    return list(answer["entries"])
+    return list(answer.entries)
 
 
 def refused(world: World, *entries: dict[str, Any]) -> str:
     """Why the one entity was refused; nothing was written."""
     end = world.raft.log_end_offset
     (result,) = alter(world, *entries)
-    assert result["error_code"] is ErrorCode.invalid_request
+    assert result.error_code is ErrorCode.invalid_request
     assert world.raft.log_end_offset == end
-    return str(result["error_message"])
+    return str(result.error_message)
 
 
 def quotas(world: World) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
@@ -70,11 +71,8 @@ def test_quotas_are_set_changed_and_removed(version: int) -> None:
     world = ready_world()
     alice = {"user": "alice"}
     (result,) = alter(world, entry(alice, producer_byte_rate=5, request_percentage=12.5), version=version)
-    assert result == {
-        "error_code": ErrorCode.none,
-        "error_message": None,
-        "entity": [{"entity_type": "user", "entity_name": "alice"}],
-    }
+    assert (result.error_code, result.error_message) == (ErrorCode.none, None)
+    assert result.entity == (ResponseEntityData(entity_type="user", entity_name="alice"),)
     assert quotas(world) == {(("user", "alice"),): {RATE: 5.0, "request_percentage": 12.5}}
     alter(world, entry(alice, producer_byte_rate=None, request_percentage=20))
     assert quotas(world) == {(("user", "alice"),): {"request_percentage": 20.0}}
@@ -91,7 +89,7 @@ def test_only_what_changes_is_written() -> None:
         entry({"user": "alice"}, producer_byte_rate=5, consumer_byte_rate=None),
         entry({"user": "bob"}, producer_byte_rate=None),
     )
-    assert [each["error_code"] for each in results] == [ErrorCode.none] * 2
+    assert [each.error_code for each in results] == [ErrorCode.none] * 2
     assert world.raft.log_end_offset == end
 
 
@@ -100,7 +98,7 @@ def test_only_looking_writes_nothing() -> None:
     end = world.raft.log_end_offset
     good, bad = entry({"user": "alice"}, producer_byte_rate=5), entry({"user": "bob"}, producer_byte_rate=-5)
     results = alter(world, good, bad, validate_only=True)
-    assert [each["error_code"] for each in results] == [ErrorCode.none, ErrorCode.invalid_request]
+    assert [each.error_code for each in results] == [ErrorCode.none, ErrorCode.invalid_request]
     assert world.raft.log_end_offset == end
 
 
@@ -113,7 +111,7 @@ def test_entities_fail_alone_and_the_others_are_one_batch() -> None:
         entry({"user": "bob"}, no_such_rate=1),
         entry({"ip": None}, connection_creation_rate=7),
     )
-    assert [each["error_code"].name for each in results] == ["none", "invalid_request", "none"]
+    assert [each.error_code.name for each in results] == ["none", "invalid_request", "none"]
     assert kinds(world, end) == ["ClientQuotaRecord"] * 2
     assert quotas(world) == {
         (("client-id", None), ("user", "alice")): {RATE: 1.0},
@@ -143,7 +141,7 @@ def test_users_and_client_ids_have_four_quotas(entity: Entity) -> None:
     world = ready_world()
     values = {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
     (result,) = alter(world, entry_of(entity, *((name, 3) for name in sorted(values))))
-    assert result["error_code"] is ErrorCode.none
+    assert result.error_code is ErrorCode.none
     ((_, found),) = quotas(world).items()
     assert set(found) == values
     assert "Invalid configuration key" in refused(world, entry(entity, connection_creation_rate=3))
@@ -153,7 +151,7 @@ def test_users_and_client_ids_have_four_quotas(entity: Entity) -> None:
 def test_addresses_have_one_quota(address: str | None) -> None:
     world = ready_world()
     (result,) = alter(world, entry({"ip": address}, connection_creation_rate=2**31 - 1))
-    assert result["error_code"] is ErrorCode.none
+    assert result.error_code is ErrorCode.none
     assert "Invalid configuration key" in refused(world, entry({"ip": address}, producer_byte_rate=3))
 
 
@@ -209,12 +207,12 @@ def test_connections_are_counted_in_32_bits() -> None:
 @pytest.mark.parametrize(("key", "value"), [(RATE, 2.0**62), (RATE, 7.0000001), ("request_percentage", 0.25)])
 def test_what_is_a_quota(key: str, value: float) -> None:
     (result,) = alter(ready_world(), entry_of({"user": "alice"}, (key, value)))
-    assert result["error_code"] is ErrorCode.none
+    assert result.error_code is ErrorCode.none
 
 
 def test_a_removal_is_not_checked_for_its_key() -> None:
     (result,) = alter(ready_world(), entry({"user": "alice"}, no_such_rate=None))
-    assert result["error_code"] is ErrorCode.none
+    assert result.error_code is ErrorCode.none
 
 
 def test_a_key_stands_in_an_entry_once() -> None:
@@ -227,8 +225,8 @@ def test_of_an_entity_that_stands_twice_the_first_mention_counts() -> None:
     (result,) = alter(
         world, entry({"user": "a"}, producer_byte_rate=1), entry({"user": "a"}, producer_byte_rate=2)
     )
-    assert result["error_code"] is ErrorCode.invalid_request
-    assert "Ignoring duplicate entity user a" in result["error_message"]
+    assert result.error_code is ErrorCode.invalid_request
+    assert "Ignoring duplicate entity user a" in result.error_message
     assert quotas(world) == {(("user", "a"),): {RATE: 1.0}}
 
 
@@ -236,8 +234,8 @@ def test_a_standby_refuses_each_entity() -> None:
     world = World()
     world.follow(2, 1)
     (result,) = alter(world, entry({"user": "alice"}, producer_byte_rate=1))
-    assert result["error_code"] is ErrorCode.not_controller
-    assert result["entity"] == [{"entity_type": "user", "entity_name": "alice"}]
+    assert result.error_code is ErrorCode.not_controller
+    assert result.entity == (ResponseEntityData(entity_type="user", entity_name="alice"),)
 
 
 # Describing

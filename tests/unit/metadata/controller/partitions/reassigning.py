@@ -28,17 +28,15 @@ def reassign(
         "allow_replication_factor_change": True,
     }
     answer = world.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, version, **values | changes)
-    assert (answer["error_code"], answer["error_message"]) == (ErrorCode.none, None)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
     return {
-        (entry["name"], each["partition_index"]): each
-        for entry in answer["responses"]
-        for each in entry["partitions"]
+        (entry.name, each.partition_index): each for entry in answer.responses for each in entry.partitions
     }
 
 
 def move(world: World, *target: int, name: str = "a") -> None:
     """Reassign partition 0, which succeeds."""
-    assert reassign(world, {(name, 0): target})[name, 0]["error_code"] is ErrorCode.none
+    assert reassign(world, {(name, 0): target})[name, 0].error_code is ErrorCode.none
 
 
 def cancel(world: World) -> Values:
@@ -47,12 +45,8 @@ def cancel(world: World) -> Values:
 
 def running(world: World, topics: Any = None) -> dict[tuple[str, int], Values]:
     answer = world.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, timeout=1000, topics=topics)
-    assert (answer["error_code"], answer["error_message"]) == (ErrorCode.none, None)
-    return {
-        (entry["name"], each["partition_index"]): each
-        for entry in answer["topics"]
-        for each in entry["partitions"]
-    }
+    assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
+    return {(entry.name, each.partition_index): each for entry in answer.topics for each in entry.partitions}
 
 
 def report_isr(world: World, *isr: int, name: str = "a") -> Values:
@@ -75,5 +69,5 @@ def report_isr(world: World, *isr: int, name: str = "a") -> Values:
         broker_epoch=brokers[state.leader].epoch,
         topics=topics,
     )
-    entry: Values = answer["topics"][0]["partitions"][0]
+    entry: Values = answer.topics[0].partitions[0]
     return entry

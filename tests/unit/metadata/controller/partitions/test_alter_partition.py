@@ -37,7 +37,7 @@ def alter(world: World, isr: tuple[int, ...], version: int = 3, **changes: Any) 
         broker_epoch=brokers[sender].epoch,
         topics=[{"topic_id": world.controller.image.topics.by_name["a"].id, "partitions": [partition]}],
     )
-    return answer["topics"][0]["partitions"][0]
+    return answer.topics[0].partitions[0]
 
 
 # Each complaint with all of those that come later.
@@ -59,7 +59,7 @@ def test_the_first_complaint_counts(first: int, version: int) -> None:
     for _, each in reversed(COMPLAINTS[first:]):
         changes |= each
     world_end = world.raft.log_end_offset
-    assert alter(world, (1, 1), version, **changes)["error_code"] is COMPLAINTS[first][0]
+    assert alter(world, (1, 1), version, **changes).error_code is COMPLAINTS[first][0]
     assert world.raft.log_end_offset == world_end
 
 
@@ -68,7 +68,7 @@ def test_the_first_complaint_counts(first: int, version: int) -> None:
 def test_isr_that_cannot_be(version: int, isr: tuple[int, ...]) -> None:
     """1 is fenced; 9 is no replica; without the leader there is none."""
     wanted = ErrorCode.ineligible_replica if isr == (0, 1) else ErrorCode.invalid_request
-    assert alter(ready(), isr, version)["error_code"] is wanted
+    assert alter(ready(), isr, version).error_code is wanted
 
 
 def test_broker_that_shuts_down_cannot_join() -> None:
@@ -77,7 +77,7 @@ def test_broker_that_shuts_down_cannot_join() -> None:
     alter(world, (0,))
     world.heartbeat(2, want_shut_down=True)
     assert world.controller.image.cluster.brokers[2].in_controlled_shutdown
-    assert alter(world, (0, 2))["error_code"] is ErrorCode.ineligible_replica
+    assert alter(world, (0, 2)).error_code is ErrorCode.ineligible_replica
 
 
 def test_broker_whose_session_is_over_cannot_join_though_it_is_not_fenced_yet() -> None:
@@ -85,10 +85,10 @@ def test_broker_whose_session_is_over_cannot_join_though_it_is_not_fenced_yet() 
     alter(world, (0,))
     world.advance(SESSION_MS - 1)
     world.heartbeat(0)
-    assert alter(world, (0, 2))["error_code"] is ErrorCode.none
+    assert alter(world, (0, 2)).error_code is ErrorCode.none
     alter(world, (0,))
     world.now_ms += 2  # the controller has not come to look at the time
-    assert alter(world, (0, 2))["error_code"] is ErrorCode.ineligible_replica
+    assert alter(world, (0, 2)).error_code is ErrorCode.ineligible_replica
     assert not world.controller.image.cluster.brokers[2].fenced
 
 
@@ -97,7 +97,7 @@ def test_epoch_of_a_member_must_be_the_registered_one(offset: int, error: ErrorC
     world = ready()
     brokers = world.controller.image.cluster.brokers
     members = [{"broker_id": each, "broker_epoch": brokers[each].epoch + offset} for each in (0, 2)]
-    assert alter(world, (0, 2), new_isr_with_epochs=members)["error_code"] is error
+    assert alter(world, (0, 2), new_isr_with_epochs=members).error_code is error
 
 
 class TestRecovery:
@@ -116,17 +116,17 @@ class TestRecovery:
     def test_goes_on_alone(self, version: int) -> None:
         world = self.recovering()
         entry = alter(world, (0,), version, leader_recovery_state=1)
-        assert (entry["error_code"], entry["leader_recovery_state"]) == (ErrorCode.none, 1)
+        assert (entry.error_code, entry.leader_recovery_state) == (ErrorCode.none, 1)
         together = alter(world, (0, 2), version, leader_recovery_state=1)
-        assert together["error_code"] is ErrorCode.invalid_request
+        assert together.error_code is ErrorCode.invalid_request
 
     def test_ends_when_the_leader_says_so_and_does_not_begin_again(self) -> None:
         world = self.recovering()
         entry = alter(world, (0, 2), leader_recovery_state=0)
-        assert (entry["error_code"], entry["leader_recovery_state"]) == (ErrorCode.none, 0)
+        assert (entry.error_code, entry.leader_recovery_state) == (ErrorCode.none, 0)
         assert world.partition("a").leader_recovery_state == 0
         again = alter(world, (0,), leader_recovery_state=1)
-        assert again["error_code"] is ErrorCode.invalid_request
+        assert again.error_code is ErrorCode.invalid_request
 
 
 def test_each_partition_is_answered_for_itself() -> None:
@@ -150,7 +150,7 @@ def test_each_partition_is_answered_for_itself() -> None:
         broker_epoch=world.controller.image.cluster.brokers[0].epoch,
         topics=[{"topic_id": topic.id, "partitions": partitions}],
     )
-    codes = [entry["error_code"] for entry in answer["topics"][0]["partitions"]]
+    codes = [entry.error_code for entry in answer.topics[0].partitions]
     assert codes == [ErrorCode.none, ErrorCode.unknown_topic_or_partition, ErrorCode.none]
     assert [world.partition("b", index).isr for index in (0, 1)] == [(0,), (0,)]
 

@@ -48,20 +48,20 @@ def send(world: World, directories: dict[UUID, list[Place]], **changes: Any) -> 
 
 def assign(world: World, directories: dict[UUID, list[Place]]) -> dict[tuple[UUID, UUID, int], ErrorCode]:
     answer = send(world, directories)
-    assert answer["error_code"] is ErrorCode.none
+    assert answer.error_code is ErrorCode.none
     return {
-        (directory["id_"], each["topic_id"], one["partition_index"]): one["error_code"]
-        for directory in answer["directories"]
-        for each in directory["topics"]
-        for one in each["partitions"]
+        (directory.id_, each.topic_id, one.partition_index): one.error_code
+        for directory in answer.directories
+        for each in directory.topics
+        for one in each.partitions
     }
 
 
 def test_many_at_once() -> None:
     world = ready()
-    a = world.create(assigned("a", (1, 2), (1, 2), (1, 2)))["a"]["topic_id"]
-    b = world.create(assigned("b", (1, 2), (1, 2)))["b"]["topic_id"]
-    c = world.create(assigned("c", (2,)))["c"]["topic_id"]
+    a = world.create(assigned("a", (1, 2), (1, 2), (1, 2)))["a"].topic_id
+    b = world.create(assigned("b", (1, 2), (1, 2)))["b"].topic_id
+    c = world.create(assigned("c", (2,)))["c"].topic_id
     assert world.partition("a").directories == (UNASSIGNED, OTHER)
     start = world.raft.log_end_offset
     codes = assign(
@@ -103,7 +103,7 @@ def test_many_at_once() -> None:
 
 def test_same_directory_again_writes_nothing() -> None:
     world = ready()
-    a = world.create(assigned("a", (1, 2)))["a"]["topic_id"]
+    a = world.create(assigned("a", (1, 2)))["a"].topic_id
     assign(world, {FIRST: [(a, 0)]})
     end = world.raft.log_end_offset
     assert assign(world, {FIRST: [(a, 0)]}) == {(FIRST, a, 0): ErrorCode.none}
@@ -112,7 +112,7 @@ def test_same_directory_again_writes_nothing() -> None:
 
 def test_last_of_the_isr_stays_in_it_without_a_leader() -> None:
     world = ready()
-    a = world.create(assigned("a", (1,)))["a"]["topic_id"]
+    a = world.create(assigned("a", (1,)))["a"].topic_id
     assign(world, {LOST: [(a, 0)]})
     state = world.partition("a")
     assert (state.leader, state.isr, state.directories) == (NO_LEADER, (1,), (LOST,))
@@ -120,7 +120,7 @@ def test_last_of_the_isr_stays_in_it_without_a_leader() -> None:
 
 def test_later_word_counts_within_a_request() -> None:
     world = ready()
-    a = world.create(assigned("a", (1, 2)))["a"]["topic_id"]
+    a = world.create(assigned("a", (1, 2)))["a"].topic_id
     assign(world, {OFFLINE: [(a, 0)], SECOND: [(a, 0)]})
     state = world.partition("a")
     assert (state.directories, state.leader, state.isr) == ((SECOND, OTHER), 1, (1, 2))
@@ -136,15 +136,15 @@ def test_later_word_counts_within_a_request() -> None:
 def test_stranger(changes: dict[str, Any], error: ErrorCode) -> None:
     world = ready()
     answer = send(world, {}, **changes)
-    assert (answer["error_code"], answer["directories"]) == (error, ())
+    assert (answer.error_code, answer.directories) == (error, ())
 
 
 def test_level_without_directories() -> None:
     """Even a broker of an old epoch is told so."""
     world = at_level(16).add_brokers(1)
-    a = world.create(assigned("a", (1,)))["a"]["topic_id"]
-    assert send(world, {FIRST: [(a, 0)]})["error_code"] is ErrorCode.unsupported_version
-    assert send(world, {}, broker_epoch=0)["error_code"] is ErrorCode.unsupported_version
+    a = world.create(assigned("a", (1,)))["a"].topic_id
+    assert send(world, {FIRST: [(a, 0)]}).error_code is ErrorCode.unsupported_version
+    assert send(world, {}, broker_epoch=0).error_code is ErrorCode.unsupported_version
     assert world.partition("a").directories == (MIGRATING,)
 
 

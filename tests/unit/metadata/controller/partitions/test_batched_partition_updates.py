@@ -108,7 +108,7 @@ def test_a_broker_that_speaks_again_meanwhile_keeps_what_was_not_taken_off_it() 
     world = world_of((0, 1))
     fall_silent(world)
     world.controller.handle_time(world.now_ms)
-    assert not world.heartbeat(0)["is_fenced"]
+    assert not world.heartbeat(0).is_fenced
     world.controller.handle_time(world.now_ms)
     assert not is_fenced(world)
     assert leaders(world) == {0, 1}
@@ -128,7 +128,7 @@ def test_a_broker_that_was_fenced_while_it_left_leads_again_when_it_comes_back()
     fall_silent(world)
     assert is_fenced(world)
     assert world.controller.image.cluster.brokers[0].in_controlled_shutdown
-    assert not world.heartbeat(0)["is_fenced"]
+    assert not world.heartbeat(0).is_fenced
     world.advance(0)
     assert {world.partition("a", index).leader for index in range(7)} == {0}
 
@@ -184,15 +184,15 @@ def test_a_broker_that_went_again_gets_no_more() -> None:
 
 def test_who_leaves_waits_until_others_have_read_the_last_slice() -> None:
     world = world_of((0, 1))
-    assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+    assert not world.heartbeat(0, want_shut_down=True).should_shut_down
     behind = world.controller.committed_image.provenance.last_contained_offset
     world.advance(0)
     world.commit()
     assert leaders(world) == {1}
     world.heartbeat(1, current_metadata_offset=behind)
-    assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+    assert not world.heartbeat(0, want_shut_down=True).should_shut_down
     world.heartbeat(1)
-    assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+    assert world.heartbeat(0, want_shut_down=True).should_shut_down
 
 
 def test_what_is_not_committed_yet_holds_the_next_slices_back(monkeypatch: pytest.MonkeyPatch) -> None:

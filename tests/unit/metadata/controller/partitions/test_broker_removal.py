@@ -64,7 +64,7 @@ def test_unregistration(elr: int) -> None:
     world = world_of(0, 1, elr=elr)
     answers = world.send(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)
     assert turns(world, answers) == 10
-    assert answers[0]["error_code"] is ErrorCode.none
+    assert answers[0].error_code is ErrorCode.none
     assert isinstance(world.raft.records()[-1], UnregisterBrokerRecord)
     assert in_sync(world) == {(1,)}
     assert {world.partition(name).elr for name in "abc"} == {()}
@@ -87,7 +87,7 @@ def test_meanwhile_it_neither_joins_an_isr_nor_leads() -> None:
     epoch = world.controller.image.cluster.brokers[1].epoch
     topics = [{"topic_id": topic.id, "partitions": [wanted]}]
     answer = world.ask(ApiKey.ALTER_PARTITION, 3, broker_id=1, broker_epoch=epoch, topics=topics)
-    assert answer["topics"][0]["partitions"][0]["error_code"] is ErrorCode.ineligible_replica
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.ineligible_replica
     world.send_heartbeat(1, want_fence=True)
     while world.controller.next_deadline_ms() == 0:
         world.controller.handle_time(world.now_ms)
@@ -99,7 +99,7 @@ def test_wish_to_be_fenced() -> None:
     """It is fenced at once, and its partitions go after that."""
     world = world_of(0, 1)
     answer = world.heartbeat(0, want_fence=True, want_shut_down=True)
-    assert (answer["is_fenced"], answer["should_shut_down"]) == (True, True)
+    assert (answer.is_fenced, answer.should_shut_down) == (True, True)
     last = world.raft.records()[-1]
     assert isinstance(last, BrokerRegistrationChangeRecord)
     assert (last.broker_id, last.fenced) == (0, 1)
@@ -107,7 +107,7 @@ def test_wish_to_be_fenced() -> None:
     world.advance(0)
     world.commit()
     assert in_sync(world) == {(1,)}
-    assert not world.heartbeat(0)["is_fenced"], "nothing keeps it from coming back"
+    assert not world.heartbeat(0).is_fenced, "nothing keeps it from coming back"
 
 
 def test_heartbeats_while_it_is_fenced_find_their_answers() -> None:
@@ -115,7 +115,7 @@ def test_heartbeats_while_it_is_fenced_find_their_answers() -> None:
     first = world.send_heartbeat(0, want_fence=True)
     second = world.send_heartbeat(0, want_fence=True)
     world.commit()
-    assert (first[0]["is_fenced"], second[0]["is_fenced"]) == (True, True)
+    assert (first[0].is_fenced, second[0].is_fenced) == (True, True)
     world.advance(0)
     assert world.controller.next_deadline_ms() != 0
     assert in_sync(world) == {(1,)}
@@ -130,7 +130,7 @@ def test_who_is_unregistered_is_fenced_first_and_stays_so() -> None:
     assert isinstance(fence, BrokerRegistrationChangeRecord)
     assert (fence.broker_id, fence.fenced) == (0, 1)
     world.controller.handle_time(world.now_ms)
-    assert world.heartbeat(0)["is_fenced"]
+    assert world.heartbeat(0).is_fenced
     assert turns(world, answers, changes_before=AT_ONCE) == 9
     assert 0 not in world.controller.committed_image.cluster.brokers
 
@@ -183,7 +183,7 @@ def test_new_process_of_a_broker_that_was_in_many(clean: bool) -> None:
     while not answers:
         world.controller.handle_time(world.now_ms)
         world.commit()
-    assert answers[0]["error_code"] is ErrorCode.none
+    assert answers[0].error_code is ErrorCode.none
     assert isinstance(world.raft.records()[-1], RegisterBrokerRecord)
     assert in_sync(world) == {(1,)}
     assert {world.partition(name).elr for name in "abc"} == {(0,) if clean else ()}
@@ -206,18 +206,18 @@ def test_who_waits_learns_that_another_controller_decides() -> None:
     world.controller.handle_time(world.now_ms)
     assert answers == []
     world.follow(2, 9)
-    assert answers[0]["error_code"] is ErrorCode.not_controller
+    assert answers[0].error_code is ErrorCode.not_controller
 
 
 def test_partitions_that_do_not_change_are_not_waited_for() -> None:
     """Without eligible leader replicas the last member stays in the ISR: there is nothing to be done first."""
     world = world_of(0)
-    assert world.heartbeat(0, want_fence=True)["is_fenced"]
+    assert world.heartbeat(0, want_fence=True).is_fenced
     world.advance(0)
     world.commit()
     assert in_sync(world) == {(0,)}
     world.register(0, 2, features=FEATURES)
-    assert world.ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)["error_code"] is ErrorCode.none
+    assert world.ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=0).error_code is ErrorCode.none
 
 
 def test_deleted_topics_and_changed_partitions_are_passed_over() -> None:

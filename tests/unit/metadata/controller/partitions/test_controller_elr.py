@@ -114,7 +114,7 @@ def test_last_of_the_isr_is_eligible_when_it_stops() -> None:
     state = world.partition("a")
     assert (state.leader, state.isr, state.elr, state.last_known_elr) == (NO_LEADER, (), (0,), (0,))
     world.heartbeat(1, current_metadata_offset=world.raft.log_end_offset)
-    assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+    assert world.heartbeat(0, want_shut_down=True).should_shut_down
     world.heartbeat(0)
     state = world.partition("a")
     assert led_by_itself(state, 0)

@@ -64,7 +64,7 @@ def comes_back(world: World, broker_id: int, *, clean: bool, version: int = 4, n
     epoch = world.controller.image.cluster.brokers[broker_id].epoch
     changes: dict[str, Any] = {"previous_broker_epoch": epoch if clean else -1}
     answer = world.register(broker_id, number, features=FEATURES, **changes)
-    assert (version, answer["error_code"]) == (4, ErrorCode.none)
+    assert (version, answer.error_code) == (4, ErrorCode.none)
 
 
 def lists(world: World) -> tuple[int, Sequence[int], Sequence[int], Sequence[int]]:
@@ -142,7 +142,7 @@ def alter(world: World, leader: int, *isr: int) -> None:
         broker_epoch=world.controller.image.cluster.brokers[leader].epoch,
         topics=[{"topic_id": topic.id, "partitions": [wanted]}],
     )
-    assert answer["topics"][0]["partitions"][0]["error_code"] is ErrorCode.none
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.none
 
 
 class TestNewProcess:
@@ -212,7 +212,7 @@ class TestNewProcess:
         fence(world, 0, 1)
         assert lists(world) == (NO_LEADER, (), (0, 1), (1,))
         comes_back(world, 0, clean=False)
-        assert not world.heartbeat(0)["is_fenced"]
+        assert not world.heartbeat(0).is_fenced
         assert lists(world) == (NO_LEADER, (), (1,), (1,)), "1 may still have more"
         comes_back(world, 1, clean=False)
         assert lists(world) == (NO_LEADER, (), (), (1,))
@@ -335,5 +335,5 @@ def test_registration_tells_the_epoch_at_the_start_of_its_batch() -> None:
     record = world.raft.records(start)[-1]
     assert isinstance(record, RegisterBrokerRecord)
     assert record.broker_epoch == start
-    assert not world.heartbeat(1, current_metadata_offset=start)["is_caught_up"], "its record is the next"
-    assert world.heartbeat(1, current_metadata_offset=start + 1)["is_caught_up"]
+    assert not world.heartbeat(1, current_metadata_offset=start).is_caught_up, "its record is the next"
+    assert world.heartbeat(1, current_metadata_offset=start + 1).is_caught_up

@@ -43,11 +43,11 @@ def elect(
     answer = world.ask(
         ApiKey.ELECT_LEADERS, version, election_type=kind, topic_partitions=wanted, timeout=1000
     )
-    assert answer["error_code"] is ErrorCode.none
+    assert answer.error_code is ErrorCode.none
     return {
-        (each["topic"], one["partition_id"]): one["error_code"]
-        for each in answer["replica_election_results"]
-        for one in each["partition_result"]
+        (each.topic, one.partition_id): one.error_code
+        for each in answer.replica_election_results
+        for one in each.partition_result
     }
 
 
@@ -68,7 +68,7 @@ def report_isr(world: World, name: str, partition_id: int, *isr: int) -> None:
         broker_epoch=brokers[state.leader].epoch,
         topics=topics,
     )
-    assert answer["topics"][0]["partitions"][0]["error_code"] is ErrorCode.none
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.none
 
 
 def fence(world: World, *broker_ids: int) -> None:
@@ -145,7 +145,7 @@ class TestPreferred:
             for partition_id in range(count):
                 report_isr(world, name, partition_id, 2, 1)
         answer = world.ask(ApiKey.ELECT_LEADERS, 2, election_type=0, topic_partitions=None, timeout=1)
-        assert answer["error_code"] is ErrorCode.policy_violation
+        assert answer.error_code is ErrorCode.policy_violation
         assert world.partition("b").leader == 2
 
 
@@ -172,10 +172,10 @@ class TestUnclean:
         world = ready()
         asked = [{"topic": "a", "partitions": (0,)}]
         answer = world.ask(ApiKey.ELECT_LEADERS, 2, election_type=2, topic_partitions=asked, timeout=1)
-        assert answer["error_code"] is ErrorCode.invalid_request
-        [result] = answer["replica_election_results"][0]["partition_result"]
-        assert result["error_code"] is ErrorCode.invalid_request
-        assert "Unknown election type 2" in result["error_message"]
+        assert answer.error_code is ErrorCode.invalid_request
+        [result] = answer.replica_election_results[0].partition_result
+        assert result.error_code is ErrorCode.invalid_request
+        assert "Unknown election type 2" in result.error_message
 
     def test_nothing_asked(self) -> None:
         assert elect(ready(), UNCLEAN, {}) == {}

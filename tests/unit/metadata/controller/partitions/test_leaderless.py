@@ -110,7 +110,7 @@ def test_nothing_is_given_back_to_a_broker_that_leaves(monkeypatch: pytest.Monke
         world.commit()
         # The other one has not read yet who leads, so it has to wait.
         world.heartbeat(2, current_metadata_offset=0)
-        assert not world.heartbeat(1, want_shut_down=True)["should_shut_down"]
+        assert not world.heartbeat(1, want_shut_down=True).should_shut_down
     assert leaderless_count(world) == PARTITIONS
 
 

@@ -23,7 +23,7 @@ class TestStart:
     def test_adds_new_ones_and_marks_old_ones(self, version: int) -> None:
         world = ready()
         world.create(assigned("a", (3, 2, 1)))
-        assert reassign(world, {("a", 0): (0, 2, 1)}, version)["a", 0]["error_code"] is ErrorCode.none
+        assert reassign(world, {("a", 0): (0, 2, 1)}, version)["a", 0].error_code is ErrorCode.none
         state = world.partition("a")
         assert state.replicas == (0, 2, 1, 3)
         assert (state.adding_replicas, state.removing_replicas) == ((0,), (3,))
@@ -60,7 +60,7 @@ class TestStart:
         world.create(assigned("a", (1, 2)))
         world.heartbeat(5, want_fence=True)
         move(world, 1, 5)
-        assert running(world)["a", 0]["adding_replicas"] == (5,)
+        assert running(world)["a", 0].adding_replicas == (5,)
 
     @pytest.mark.parametrize(
         ("place", "target", "error"),
@@ -79,9 +79,9 @@ class TestStart:
         world = ready()
         world.create(assigned("a", (1, 2), (1, 2)))
         answers = reassign(world, {place: target, ("a", 1): (3, 4)})
-        assert answers[place]["error_code"] is error
-        assert answers[place]["error_message"]
-        assert answers["a", 1]["error_code"] is ErrorCode.none
+        assert answers[place].error_code is error
+        assert answers[place].error_message
+        assert answers["a", 1].error_code is ErrorCode.none
         assert world.partition("a", 0).replicas == (1, 2)
         assert world.partition("a", 1).replicas == (3, 4, 1, 2)
 
@@ -102,9 +102,9 @@ class TestStart:
             timeout=1,
             topics=[{"name": "a", "partitions": twice}],
         )
-        first, second = answer["responses"][0]["partitions"]
-        assert first["error_code"] is ErrorCode.none
-        assert second["error_code"] is ErrorCode.invalid_request
+        first, second = answer.responses[0].partitions
+        assert first.error_code is ErrorCode.none
+        assert second.error_code is ErrorCode.invalid_request
         assert world.partition("a").adding_replicas == (3,)
 
     def test_too_many_for_one_batch(self) -> None:
@@ -122,8 +122,8 @@ class TestStart:
             for name in "abc"
         ]
         answer = world.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, timeout=1, topics=topics)
-        assert answer["error_code"] is ErrorCode.policy_violation
-        codes = [each["error_code"] for entry in answer["responses"] for each in entry["partitions"]]
+        assert answer.error_code is ErrorCode.policy_violation
+        codes = [each.error_code for entry in answer.responses for each in entry.partitions]
         assert codes == [ErrorCode.policy_violation] * len(targets)
         assert not running(world)
 
@@ -134,23 +134,23 @@ class TestReplicationFactor:
         world.create(assigned("a", (1, 2)))
         for target in ((1, 2, 3), (1,)):
             entry = reassign(world, {("a", 0): target}, allow_replication_factor_change=False)["a", 0]
-            assert entry["error_code"] is ErrorCode.invalid_replication_factor
+            assert entry.error_code is ErrorCode.invalid_replication_factor
         answer = reassign(world, {("a", 0): (3, 4)}, allow_replication_factor_change=False)
-        assert answer["a", 0]["error_code"] is ErrorCode.none
+        assert answer["a", 0].error_code is ErrorCode.none
 
     def test_that_of_the_target_counts_while_one_runs(self) -> None:
         world = ready()
         world.create(assigned("a", (1, 2)))
         move(world, 3, 4)
         wrong = reassign(world, {("a", 0): (3, 4, 1, 2)}, allow_replication_factor_change=False)["a", 0]
-        assert wrong["error_code"] is ErrorCode.invalid_replication_factor
+        assert wrong.error_code is ErrorCode.invalid_replication_factor
         right = reassign(world, {("a", 0): (3, 5)}, allow_replication_factor_change=False)["a", 0]
-        assert right["error_code"] is ErrorCode.none
+        assert right.error_code is ErrorCode.none
 
     def test_version_0_changes_it(self) -> None:
         world = ready()
         world.create(assigned("a", (1, 2)))
-        assert reassign(world, {("a", 0): (1,)}, version=0)["a", 0]["error_code"] is ErrorCode.none
+        assert reassign(world, {("a", 0): (1,)}, version=0)["a", 0].error_code is ErrorCode.none
         assert world.partition("a").replicas == (1,)
 
 
@@ -160,9 +160,9 @@ class TestCompletion:
         world.create(assigned("a", (0, 1)))
         move(world, 2, 3)
         report_isr(world, 0, 1, 2)
-        assert running(world)["a", 0]["replicas"] == (2, 3, 0, 1)
+        assert running(world)["a", 0].replicas == (2, 3, 0, 1)
         entry = report_isr(world, 0, 1, 2, 3)
-        assert entry["error_code"] is ErrorCode.new_leader_elected
+        assert entry.error_code is ErrorCode.new_leader_elected
         state = world.partition("a")
         assert (state.replicas, state.isr, state.leader) == ((2, 3), (2, 3), 2)
         assert (state.adding_replicas, state.removing_replicas) == ((), ())
@@ -173,7 +173,7 @@ class TestCompletion:
         world.create(assigned("a", (0, 1)))
         move(world, 0, 2)
         entry = report_isr(world, 0, 2)
-        assert (entry["error_code"], entry["leader_epoch"]) == (ErrorCode.none, 1)
+        assert (entry.error_code, entry.leader_epoch) == (ErrorCode.none, 1)
         assert (world.partition("a").replicas, world.partition("a").leader) == ((0, 2), 0)
 
     def test_old_replica_that_dies_does_not_hold_it_up(self) -> None:
@@ -236,9 +236,9 @@ class TestRestart:
         report_isr(world, 0, 1, 2)
         move(world, 4, 5)
         entry = running(world)["a", 0]
-        assert entry["replicas"] == (4, 5, 0, 1, 2, 3)
-        assert (entry["adding_replicas"], entry["removing_replicas"]) == ((4, 5), (0, 1, 2, 3))
-        assert report_isr(world, 0, 1, 2, 4, 5)["error_code"] is ErrorCode.new_leader_elected
+        assert entry.replicas == (4, 5, 0, 1, 2, 3)
+        assert (entry.adding_replicas, entry.removing_replicas) == ((4, 5), (0, 1, 2, 3))
+        assert report_isr(world, 0, 1, 2, 4, 5).error_code is ErrorCode.new_leader_elected
         assert (world.partition("a").replicas, world.partition("a").leader) == ((4, 5), 4)
 
     def test_back_to_the_old_replicas_is_done_at_once(self) -> None:
@@ -256,7 +256,7 @@ class TestRestart:
         move(world, 2, 3)
         move(world, 2, 3, 0, 1)
         entry = running(world)["a", 0]
-        assert (entry["adding_replicas"], entry["removing_replicas"]) == ((2, 3), ())
+        assert (entry.adding_replicas, entry.removing_replicas) == ((2, 3), ())
         report_isr(world, 0, 1, 2, 3)
         assert (world.partition("a").replicas, world.partition("a").leader) == ((2, 3, 0, 1), 0)
 

@@ -20,27 +20,27 @@ class TestCancel:
         world = ready()
         world.create(assigned("a", (4, 3, 2)))
         move(world, 1, 2, 3, 4, 0)
-        assert running(world)["a", 0]["adding_replicas"] == (0, 1)
+        assert running(world)["a", 0].adding_replicas == (0, 1)
         report_isr(world, 4, 1, 2, 0)
-        assert cancel(world)["error_code"] is ErrorCode.none
+        assert cancel(world).error_code is ErrorCode.none
         state = world.partition("a")
         assert (state.replicas, state.isr, state.leader) == ((2, 3, 4), (4, 2), 4)
         assert state.leader_epoch == 1
         assert not running(world)
-        assert cancel(world)["error_code"] is ErrorCode.no_reassignment_in_progress
+        assert cancel(world).error_code is ErrorCode.no_reassignment_in_progress
 
     def test_old_ones_out_of_sync_forbid_it(self) -> None:
         world = self.with_only_a_new_one_in_sync()
         entry = cancel(world)
-        assert entry["error_code"] is ErrorCode.invalid_replica_assignment
-        assert "unclean leader election" in entry["error_message"]
+        assert entry.error_code is ErrorCode.invalid_replica_assignment
+        assert "unclean leader election" in entry.error_message
         assert ("a", 0) in running(world)
 
     def test_unless_the_topic_may_lose_data(self) -> None:
         configs = [{"name": "unclean.leader.election.enable", "value": "true"}]
         world = self.with_only_a_new_one_in_sync(configs)
         world.heartbeat(0)
-        assert cancel(world)["error_code"] is ErrorCode.none
+        assert cancel(world).error_code is ErrorCode.none
         state = world.partition("a")
         assert (state.replicas, state.leader, state.isr) == ((0, 1), 0, (0,))
 
@@ -75,7 +75,7 @@ class TestList:
         pending = world.send(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, timeout=1, topics=topics)
         listed = world.send(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, timeout=1, topics=None)
         assert not pending
-        assert listed[0]["topics"] == []
+        assert listed[0].topics == ()
         world.commit()
         assert pending
         assert ("a", 0) in running(world)

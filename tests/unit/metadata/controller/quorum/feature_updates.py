@@ -70,9 +70,9 @@ def change(world: World, *updates: dict[str, Any], **how: Any) -> Values:
 
 def reason(answer: Values) -> str:
     """Why all was refused, without the words that stand before each."""
-    assert answer["error_code"] is ErrorCode.invalid_update_version, answer
-    assert answer["error_message"].startswith(PREFIX)
-    return str(answer["error_message"].removeprefix(PREFIX))
+    assert answer.error_code is ErrorCode.invalid_update_version, answer
+    assert answer.error_message.startswith(PREFIX)
+    return str(answer.error_message.removeprefix(PREFIX))
 
 
 def ready_world(level: int = 25, **features: int) -> World:

@@ -71,7 +71,7 @@ def test_below_version_2_each_feature_is_told_too() -> None:
     world = ready_world()
     wanted = (update("group.version", 1), update("no.such.version", 7))
     answer = ask(world, *wanted, version=1)
-    assert [(each["feature"], each["error_code"]) for each in answer["results"]] == [
+    assert [(each.feature, each.error_code) for each in answer.results] == [
         ("group.version", ErrorCode.invalid_update_version),
         ("no.such.version", ErrorCode.invalid_update_version),
     ]
@@ -94,13 +94,13 @@ def test_a_fenced_broker_that_cannot_run_a_level_bars_it() -> None:
 def test_level_0_of_what_nobody_knows_is_there_already() -> None:
     world = ready_world()
     world.register(5, features=LEVELS)
-    assert change(world, update("some.future.version", 0))["error_code"] is ErrorCode.none
+    assert change(world, update("some.future.version", 0)).error_code is ErrorCode.none
 
 
 def test_another_controller_that_cannot_run_a_level_bars_it() -> None:
     world = ready_world()
     add(world, controller(1, group_version=(0, 1), metadata_version=(7, 25)), controller(NODE_ID))
-    assert change(world, update("group.version", 1))["error_code"] is ErrorCode.none
+    assert change(world, update("group.version", 1)).error_code is ErrorCode.none
     assert "Controller 1 only supports versions 7-25" in reason(ask(world, update("metadata.version", 26)))
     assert "Controller 1 does not support this feature" in reason(ask(world, update("share.version", 1)))
 
@@ -112,14 +112,14 @@ def test_a_voter_that_has_not_registered_may_not_support_it() -> None:
     words = "controller 2 has not registered, and may not support this feature"
     assert words in reason(ask(world, update("group.version", 1)))
     add(world, controller(2, group_version=(0, 1)))
-    assert change(world, update("group.version", 1))["error_code"] is ErrorCode.none
+    assert change(world, update("group.version", 1)).error_code is ErrorCode.none
 
 
 def test_before_controllers_register_nobody_can_tell() -> None:
     world = at_level(14)
     world.commit()
     world.raft.voters = VoterSet.of(*(Voter(key=ReplicaKey(each)) for each in (1, NODE_ID)))
-    assert change(world, update("metadata.version", 15))["error_code"] is ErrorCode.none
+    assert change(world, update("metadata.version", 15)).error_code is ErrorCode.none
 
 
 # What is written
@@ -134,7 +134,7 @@ def test_levels_go_up_down_and_off() -> None:
         update("group.version", 0, UNSAFE),
         update("share.version", 2),
     )
-    assert answer["error_code"] is ErrorCode.none
+    assert answer.error_code is ErrorCode.none
     assert levels(world) == {"metadata.version": 25, "transaction.version": 1, "share.version": 2}
     assert kinds(world, end) == ["FeatureLevelRecord"] * 3
     assert len({batch.base_offset for batch in world.raft.batches if batch.base_offset >= end}) == 1
@@ -144,7 +144,7 @@ def test_levels_go_up_down_and_off() -> None:
 def test_a_way_down_over_no_change_of_the_metadata_is_safe(start: int, target: int) -> None:
     world = at_level(start)
     world.commit()
-    assert change(world, update("metadata.version", target, SAFE))["error_code"] is ErrorCode.none
+    assert change(world, update("metadata.version", target, SAFE)).error_code is ErrorCode.none
     assert levels(world)["metadata.version"] == target
 
 
@@ -165,7 +165,7 @@ def test_every_level_can_be_reached_and_left_upwards(level: int) -> None:
     world = at_level(level)
     world.commit()
     for target in (min(level + 1, 33), 33):
-        assert change(world, update("metadata.version", target))["error_code"] is ErrorCode.none
+        assert change(world, update("metadata.version", target)).error_code is ErrorCode.none
     assert levels(world)["metadata.version"] == 33
 
 
@@ -175,14 +175,14 @@ def test_version_0_says_only_whether_the_way_down_is_allowed() -> None:
     assert "without setting the upgrade type" in reason(refused)
     wanted = (update("transaction.version", 1, allow=True), update("group.version", 1, allow=True))
     answer = change(world, *wanted, version=0)
-    assert [each["error_code"] for each in answer["results"]] == [ErrorCode.none] * 2
+    assert [each.error_code for each in answer.results] == [ErrorCode.none] * 2
     assert levels(world) == {"metadata.version": 25, "transaction.version": 1, "group.version": 1}
 
 
 def test_a_request_for_nothing_succeeds() -> None:
     world = ready_world()
     end = world.raft.log_end_offset
-    assert ask(world)["error_code"] is ErrorCode.none
+    assert ask(world).error_code is ErrorCode.none
     assert world.raft.log_end_offset == end
 
 
@@ -199,14 +199,14 @@ def test_eligible_leader_replicas_need_a_metadata_version() -> None:
     assert reason(ask(world, update(ELR, 1))).endswith(
         f"{ELR} could not be set to 1 because it depends on metadata.version level 23"
     )
-    assert change(world, update(ELR, 1), update("metadata.version", 23))["error_code"] is ErrorCode.none
+    assert change(world, update(ELR, 1), update("metadata.version", 23)).error_code is ErrorCode.none
 
 
 def test_turning_them_on_gives_the_cluster_one_minimum() -> None:
     world = World(ControllerConfig(bootstrap_records=bootstrap_records(25, {}), min_insync_replicas=2)).lead()
     add(world, broker_config("1", 3), broker_config("2", 1))
     start = world.raft.log_end_offset
-    assert change(world, update(ELR, 1))["error_code"] is ErrorCode.none
+    assert change(world, update(ELR, 1)).error_code is ErrorCode.none
     written = [
         each for each in world.raft.records(start) if isinstance(each, ConfigRecord | FeatureLevelRecord)
     ]
@@ -233,7 +233,7 @@ def test_turned_off_they_still_lead_what_nobody_else_can() -> None:
     for broker_id in (1, 2):
         world.heartbeat(broker_id, want_fence=True)
     assert world.partition("a").elr
-    assert change(world, update(ELR, 0, SAFE))["error_code"] is ErrorCode.none
+    assert change(world, update(ELR, 0, SAFE)).error_code is ErrorCode.none
     assert ELR not in levels(world)
     assert world.partition("a").leader == -1
     world.heartbeat(2)
@@ -248,8 +248,8 @@ def turned_off_and_on(*topics: Any, fenced: tuple[int, ...]) -> World:
     world.create(*topics)
     for broker_id in fenced:
         world.heartbeat(broker_id, want_fence=True)
-    assert change(world, update(ELR, 0, SAFE))["error_code"] is ErrorCode.none
-    assert change(world, update(ELR, 1))["error_code"] is ErrorCode.none
+    assert change(world, update(ELR, 0, SAFE)).error_code is ErrorCode.none
+    assert change(world, update(ELR, 1)).error_code is ErrorCode.none
     return world
 
 

@@ -27,14 +27,14 @@ def test_an_upgrade_is_answered_when_it_is_committed() -> None:
     assert upgrades.asked == [(1, 1, True), (1, 1, False)]
     assert answers == []
     world.commit()
-    assert answers[0]["error_code"] is ErrorCode.none
-    assert [item["feature"] for item in answers[0]["results"]] == ["kraft.version"]
+    assert answers[0].error_code is ErrorCode.none
+    assert [item.feature for item in answers[0].results] == ["kraft.version"]
 
 
 def test_version_2_answers_without_a_result_for_each_feature() -> None:
     world = ready_world()
     Upgrades(world)
-    assert "results" not in change(world, update("kraft.version", 1))
+    assert change(world, update("kraft.version", 1)).results == ()
 
 
 def test_other_requests_go_on_beside_an_uncommitted_upgrade() -> None:
@@ -52,7 +52,7 @@ def test_only_looking_changes_nothing() -> None:
     upgrades = Upgrades(world)
     end = world.raft.log_end_offset
     answer = ask(world, update("kraft.version", 1), update("group.version", 1), validate_only=True)
-    assert answer["error_code"] is ErrorCode.none
+    assert answer.error_code is ErrorCode.none
     assert upgrades.asked == [(1, 1, True)]
     assert world.raft.log_end_offset == end
 
@@ -62,7 +62,7 @@ def test_the_quorums_refusal_is_told_in_its_words() -> None:
     Upgrades(world, "node 3 has not told the leader its directory id")
     answer = ask(world, update("kraft.version", 1), version=1)
     assert "node 3 has not told the leader its directory id" in reason(answer)
-    assert answer["results"][0]["error_code"] is ErrorCode.invalid_update_version
+    assert answer.results[0].error_code is ErrorCode.invalid_update_version
 
 
 def test_a_dynamic_quorum_needs_a_metadata_version_that_knows_it() -> None:
@@ -77,7 +77,7 @@ def test_both_can_be_raised_at_once() -> None:
     world.commit()
     Upgrades(world)
     answer = change(world, update("kraft.version", 1), update("metadata.version", 22))
-    assert answer["error_code"] is ErrorCode.none
+    assert answer.error_code is ErrorCode.none
     assert levels(world)["metadata.version"] == 22
 
 

@@ -8,6 +8,8 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.acls import describe_acls
 from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.wire.messages.create_acls import AclCreationResult
+from kquorum.wire.messages.delete_acls import DeleteAclsMatchingAcl
 from kquorum.wire.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -50,12 +52,12 @@ def acl_filter(**changes: Any) -> dict[str, Any]:
 
 
 def create(world: World, *acls: dict[str, Any], version: int = 3) -> list[Values]:
-    results: list[Values] = world.ask(ApiKey.CREATE_ACLS, version, creations=acls)["results"]
+    results: list[Values] = world.ask(ApiKey.CREATE_ACLS, version, creations=acls).results
     return results
 
 
 def delete(world: World, *filters: dict[str, Any], version: int = 3) -> list[Values]:
-    results: list[Values] = world.ask(ApiKey.DELETE_ACLS, version, filters=filters)["filter_results"]
+    results: list[Values] = world.ask(ApiKey.DELETE_ACLS, version, filters=filters).filter_results
     return results
 
 
@@ -80,7 +82,7 @@ def names(world: World) -> list[str]:
 def test_an_acl_is_created_kept_described_and_deleted(version: int) -> None:
     world = World().lead()
     start = world.raft.log_end_offset
-    assert create(world, acl(), version=version) == [{"error_code": NONE, "error_message": None}]
+    assert create(world, acl(), version=version) == (AclCreationResult(error_message=None),)
     assert kinds(world, start) == ["AccessControlEntryRecord"]
     (entry,) = world.controller.committed_image.security.acls.values()
     assert (entry.resource_type, entry.resource_name, entry.pattern_type) == (TOPIC, "*", LITERAL)
@@ -94,9 +96,9 @@ def test_an_acl_is_created_kept_described_and_deleted(version: int) -> None:
     assert describe(world, version).resources == (described,)
 
     (result,) = delete(world, acl_filter(), version=version)
-    assert (result["error_code"], result["matching_acls"]) == (
+    assert (result.error_code, result.matching_acls) == (
         NONE,
-        [{"error_code": NONE, "error_message": None, **pattern, **who}],
+        (DeleteAclsMatchingAcl(error_message=None, **pattern, **who),),  # type: ignore[arg-type]
     )
     assert not world.controller.committed_image.security.acls
     assert kinds(world, start) == ["AccessControlEntryRecord", "RemoveAccessControlEntryRecord"]
@@ -126,8 +128,8 @@ def test_an_acl_is_created_kept_described_and_deleted(version: int) -> None:
 def test_an_invalid_acl_is_refused_and_the_others_are_created(changes: dict[str, Any], message: str) -> None:
     world = World().lead()
     results = create(world, acl(resource_name="a"), acl(**changes), acl(resource_name="b"))
-    assert [result["error_code"] for result in results] == [NONE, INVALID, NONE]
-    assert results[1]["error_message"] == message
+    assert [result.error_code for result in results] == [NONE, INVALID, NONE]
+    assert results[1].error_message == message
     assert names(world) == ["a", "b"]
 
 
@@ -142,7 +144,7 @@ def test_an_invalid_acl_is_refused_and_the_others_are_created(changes: dict[str,
 )
 def test_the_edges_of_what_is_valid(changes: dict[str, Any]) -> None:
     world = World().lead()
-    assert create(world, acl(**changes))[0]["error_code"] is NONE
+    assert create(world, acl(**changes))[0].error_code is NONE
     assert len(world.controller.committed_image.security.acls) == 1
 
 
@@ -150,11 +152,11 @@ def test_an_identical_acl_is_a_success_without_a_record() -> None:
     world = World().lead()
     create(world, acl())
     end = world.raft.log_end_offset
-    assert create(world, acl(), acl())[0]["error_code"] is NONE
+    assert create(world, acl(), acl())[0].error_code is NONE
     assert world.raft.log_end_offset == end
 
     results = create(world, acl(host="10.0.0.1"), acl(host="10.0.0.1"))
-    assert [result["error_code"] for result in results] == [NONE, NONE]
+    assert [result.error_code for result in results] == [NONE, NONE]
     assert len(world.controller.committed_image.security.acls) == 2
 
 
@@ -171,7 +173,7 @@ def test_kafkas_create_and_delete() -> None:
     by_prefix = acl(resource_name="user-", resource_pattern_type=PREFIXED)
     other = acl(resource_name="log-streams", principal="User:bar", permission_type=DENY)
     bad = acl(resource_pattern_type=0)
-    codes = [result["error_code"] for result in create(world, topics, by_prefix, other, bad)]
+    codes = [result.error_code for result in create(world, topics, by_prefix, other, bad)]
     assert codes == [NONE, NONE, NONE, INVALID]
 
     results = delete(
@@ -179,8 +181,8 @@ def test_kafkas_create_and_delete() -> None:
         acl_filter(pattern_type_filter=LITERAL),
         acl_filter(resource_type_filter=0, pattern_type_filter=3),
     )
-    assert [result["resource_name"] for result in results[0]["matching_acls"]] == ["*", "log-streams"]
-    assert (results[1]["error_code"], results[1]["error_message"]) == (INVALID, "Unknown patternFilter.")
+    assert [result.resource_name for result in results[0].matching_acls] == ["*", "log-streams"]
+    assert (results[1].error_code, results[1].error_message) == (INVALID, "Unknown patternFilter.")
     assert names(world) == ["user-"]
 
 
@@ -198,7 +200,7 @@ def test_an_acl_that_two_filters_match_is_removed_once() -> None:
         permission_type=ALLOW,
     )
     results = delete(world, acl_filter(), exact)
-    assert [len(result["matching_acls"]) for result in results] == [1, 1]
+    assert [len(result.matching_acls) for result in results] == [1, 1]
     assert kinds(world, start) == ["RemoveAccessControlEntryRecord"]
 
 
@@ -219,8 +221,8 @@ def test_a_filter_with_unknown_parts_is_refused(changes: dict[str, Any], message
     world = World().lead()
     create(world, acl())
     (result,) = delete(world, acl_filter(**changes))
-    assert (result["error_code"], result["error_message"]) == (INVALID, message)
-    assert result["matching_acls"] == ()
+    assert (result.error_code, result.error_message) == (INVALID, message)
+    assert result.matching_acls == ()
     answer = describe(world, **changes)
     assert (answer.error_code, answer.error_message, answer.resources) == (INVALID, message, ())
     assert len(world.controller.committed_image.security.acls) == 1
@@ -289,14 +291,14 @@ def test_more_than_ten_thousand_are_refused_and_nothing_is_written() -> None:
     world = World().lead()
     end = world.raft.log_end_offset
     results = create(world, *(acl(resource_name=f"t{index}") for index in range(10_001)))
-    assert {result["error_code"] for result in results} == {ErrorCode.policy_violation}
+    assert {result.error_code for result in results} == {ErrorCode.policy_violation}
     assert len(results) == 10_001
     assert world.raft.log_end_offset == end
 
     for start in (0, 6_000):
         create(world, *(acl(resource_name=f"t{index}") for index in range(start, start + 6_000)))
     results = delete(world, acl_filter(), acl_filter(resource_name_filter="t1"))
-    assert [result["error_code"] for result in results] == [ErrorCode.policy_violation] * 2
+    assert [result.error_code for result in results] == [ErrorCode.policy_violation] * 2
     assert len(world.controller.committed_image.security.acls) == 12_000
 
 
@@ -325,6 +327,6 @@ def test_who_is_not_the_controller_refuses_each_entry() -> None:
     world = World().lead()
     world.follow(1, 2)
     answer = world.ask(ApiKey.CREATE_ACLS, 3, creations=[acl(), acl(host="1")])
-    assert [each["error_code"] for each in answer["results"]] == [ErrorCode.not_controller] * 2
+    assert [each.error_code for each in answer.results] == [ErrorCode.not_controller] * 2
     answer = world.ask(ApiKey.DELETE_ACLS, 3, filters=[acl_filter()])
-    assert [each["error_code"] for each in answer["filter_results"]] == [ErrorCode.not_controller]
+    assert [each.error_code for each in answer.filter_results] == [ErrorCode.not_controller]

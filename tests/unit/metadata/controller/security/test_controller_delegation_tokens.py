@@ -8,19 +8,18 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.security import DelegationToken
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.describe_delegation_token import (
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenResponse,
 )
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import answer_of, read_answer, request_of
 from tests.support.controller_world import World, kinds
 
 KEY = "a key that nobody guesses"
@@ -43,35 +42,32 @@ def token_world(level: int = 25, **changes: Any) -> World:
     return world
 
 
-def ask(
-    world: World, api_key: ApiKey, version: int, *, principal: str = "User:alice", **values: Any
-) -> Values:
-    answers: list[Values] = []
+def ask(world: World, api_key: ApiKey, version: int, *, principal: str = "User:alice", **values: Any) -> Any:
+    answers: list[Response] = []
     request = ControllerRequest(
         api_key=api_key,
         api_version=version,
-        body=build(request_class(api_key, version), values),
+        body=request_of(api_key, version, values),
         principal=principal,
     )
     world.controller.handle_request(world.now_ms, request, answers.append)
     world.commit()
     (answer,) = answers
-    build(response_class(api_key, version), answer)
-    return answer
+    return read_answer(api_key, version, answer)
 
 
-def create(world: World, version: int = 3, **changes: Any) -> Values:
+def create(world: World, version: int = 3, **changes: Any) -> Any:
     values: dict[str, Any] = {"renewers": [], "max_lifetime": -1}
     if version >= 3:
         values |= {"owner_principal_type": None, "owner_principal_name": None}
     return ask(world, CREATE, version, **{**values, **changes})
 
 
-def renew(world: World, password: bytes, period_ms: int = -1, **who: str) -> Values:
+def renew(world: World, password: bytes, period_ms: int = -1, **who: str) -> Any:
     return ask(world, RENEW, 2, hmac=password, renew_period=period_ms, **who)
 
 
-def expire(world: World, password: bytes, period_ms: int = -1, **who: str) -> Values:
+def expire(world: World, password: bytes, period_ms: int = -1, **who: str) -> Any:
     return ask(world, EXPIRE, 2, hmac=password, expiry_time_period=period_ms, **who)
 
 
@@ -105,15 +101,15 @@ def test_a_token_is_created_for_who_asks(version: int) -> None:
     start = world.raft.log_end_offset
     answer = create(world, version)
     token = the_token(world)
-    assert answer["error_code"] is ErrorCode.none
-    assert (answer["principal_type"], answer["principal_name"]) == ("User", "alice")
-    assert answer["token_requester_principal_name"] == "alice"
-    assert answer["token_id"] == token.token_id
+    assert answer.error_code is ErrorCode.none
+    assert (answer.principal_type, answer.principal_name) == ("User", "alice")
+    assert answer.token_requester_principal_name == ("alice" if version >= 3 else "")
+    assert answer.token_id == token.token_id
     assert len(token.token_id) == 22
-    assert answer["hmac"] == hmac.new(KEY.encode(), token.token_id.encode(), hashlib.sha512).digest()
-    assert answer["issue_timestamp"] == token.issue_timestamp_ms == world.now_ms
-    assert answer["expiry_timestamp"] == token.expiration_timestamp_ms == world.now_ms + DAY_MS
-    assert answer["max_timestamp"] == token.max_timestamp_ms == world.now_ms + 7 * DAY_MS
+    assert answer.hmac == hmac.new(KEY.encode(), token.token_id.encode(), hashlib.sha512).digest()
+    assert answer.issue_timestamp_ms == token.issue_timestamp_ms == world.now_ms
+    assert answer.expiry_timestamp_ms == token.expiration_timestamp_ms == world.now_ms + DAY_MS
+    assert answer.max_timestamp_ms == token.max_timestamp_ms == world.now_ms + 7 * DAY_MS
     assert (token.owner, token.requester, token.renewers) == ("User:alice", "User:alice", ())
     assert kinds(world, start) == ["DelegationTokenRecord"]
 
@@ -123,7 +119,7 @@ def test_a_token_for_somebody_else_with_renewers() -> None:
     renewers = [{"principal_type": "User", "principal_name": name} for name in ("carol", "dave")]
     answer = create(world, owner_principal_type="User", owner_principal_name="bob", renewers=renewers)
     token = the_token(world)
-    assert (answer["principal_name"], answer["token_requester_principal_name"]) == ("bob", "alice")
+    assert (answer.principal_name, answer.token_requester_principal_name) == ("bob", "alice")
     assert (token.owner, token.requester) == ("User:bob", "User:alice")
     assert token.renewers == ("User:carol", "User:dave")
 
@@ -143,22 +139,20 @@ def test_a_lifetime_may_only_be_shorter_than_the_configured_one(
 ) -> None:
     world = token_world()
     answer = create(world, max_lifetime=asked_ms)
-    assert answer["max_timestamp"] - world.now_ms == max_ms
-    assert answer["expiry_timestamp"] - world.now_ms == expiry_ms
+    assert answer.max_timestamp_ms - world.now_ms == max_ms
+    assert answer.expiry_timestamp_ms - world.now_ms == expiry_ms
 
 
 def test_an_endless_lifetime_ends_with_the_year_9999() -> None:
     world = token_world(delegation_token_max_lifetime_ms=2**63 - 1, delegation_token_expiry_time_ms=2**63 - 1)
     answer = create(world)
-    assert answer["max_timestamp"] == answer["expiry_timestamp"] == 253_402_300_799_999
+    assert answer.max_timestamp_ms == answer.expiry_timestamp_ms == 253_402_300_799_999
 
 
 def test_a_renewer_must_be_a_user() -> None:
     world = token_world()
     answer = create(world, renewers=[{"principal_type": "Group", "principal_name": "x"}])
-    assert (answer["error_code"], answer["hmac"], answer["token_id"]) == (
-        (ErrorCode.invalid_principal_type, b"", "")
-    )
+    assert (answer.error_code, answer.hmac, answer.token_id) == ((ErrorCode.invalid_principal_type, b"", ""))
     assert not world.controller.committed_image.security.delegation_tokens
 
 
@@ -172,28 +166,28 @@ def test_without_a_secret_key_all_is_refused(key: str | None) -> None:
         expire(world, b"x"),
     ]
     assert describe(world, [], key).error_code is ErrorCode.delegation_token_auth_disabled
-    assert {answer["error_code"] for answer in answers} == {ErrorCode.delegation_token_auth_disabled}
-    assert answers[0]["principal_name"] == "alice"
+    assert {answer.error_code for answer in answers} == {ErrorCode.delegation_token_auth_disabled}
+    assert answers[0].principal_name == "alice"
 
 
 def test_the_level_that_tokens_need() -> None:
     world = token_world(13)
     answers = [create(world), renew(world, b"x"), expire(world, b"x")]
-    assert {answer["error_code"] for answer in answers} == {ErrorCode.unsupported_version}
-    assert create(token_world(14))["error_code"] is ErrorCode.none
+    assert {answer.error_code for answer in answers} == {ErrorCode.unsupported_version}
+    assert create(token_world(14)).error_code is ErrorCode.none
 
 
 def test_renewing_moves_the_expiry_up_to_the_end_of_life() -> None:
     world = token_world()
-    password = create(world)["hmac"]
+    password = create(world).hmac
     born_ms = world.now_ms
     for _ in range(6):
         world.advance(DAY_MS - HOUR_MS)
         answer = renew(world, password)
-        assert answer["error_code"] is ErrorCode.none
-        assert answer["expiry_timestamp"] == the_token(world).expiration_timestamp_ms == world.now_ms + DAY_MS
+        assert answer.error_code is ErrorCode.none
+        assert answer.expiry_timestamp_ms == the_token(world).expiration_timestamp_ms == world.now_ms + DAY_MS
     world.advance(DAY_MS - HOUR_MS)
-    assert renew(world, password)["expiry_timestamp"] == born_ms + 7 * DAY_MS
+    assert renew(world, password).expiry_timestamp_ms == born_ms + 7 * DAY_MS
     assert the_token(world).issue_timestamp_ms == born_ms
 
 
@@ -202,9 +196,9 @@ def test_renewing_moves_the_expiry_up_to_the_end_of_life() -> None:
 )
 def test_a_renewal_may_only_be_shorter_than_the_configured_one(asked_ms: int, got_ms: int) -> None:
     world = token_world()
-    password = create(world)["hmac"]
+    password = create(world).hmac
     world.advance(HOUR_MS // 2)
-    assert renew(world, password, asked_ms)["expiry_timestamp"] - world.now_ms == got_ms
+    assert renew(world, password, asked_ms).expiry_timestamp_ms - world.now_ms == got_ms
 
 
 def test_who_may_renew_and_expire() -> None:
@@ -215,58 +209,58 @@ def test_who_may_renew_and_expire() -> None:
         "owner_principal_name": "bob",
         "renewers": renewers,
     }
-    password = create(world, **asked)["hmac"]
+    password = create(world, **asked).hmac
     mismatch = ErrorCode.delegation_token_owner_mismatch
     for deed in (renew, expire):
         for who, code in {"alice": mismatch, "eve": mismatch, "bob": ErrorCode.none}.items():
-            assert deed(world, password, HOUR_MS, principal=f"User:{who}")["error_code"] is code
-        assert deed(world, password, HOUR_MS, principal="User:carol")["error_code"] is ErrorCode.none
-    assert expire(world, password, principal="User:eve")["error_code"] is mismatch
+            assert deed(world, password, HOUR_MS, principal=f"User:{who}").error_code is code
+        assert deed(world, password, HOUR_MS, principal="User:carol").error_code is ErrorCode.none
+    assert expire(world, password, principal="User:eve").error_code is mismatch
     assert the_token(world).owner == "User:bob"
 
 
 def test_a_password_that_belongs_to_no_token() -> None:
     world = token_world()
-    password = create(world)["hmac"]
+    password = create(world).hmac
     for deed in (renew, expire):
         answer = deed(world, password[:-1] + bytes([password[-1] ^ 1]))
-        assert answer["error_code"] is ErrorCode.delegation_token_not_found
-        assert deed(world, b"")["error_code"] is ErrorCode.delegation_token_not_found
+        assert answer.error_code is ErrorCode.delegation_token_not_found
+        assert deed(world, b"").error_code is ErrorCode.delegation_token_not_found
 
 
 def test_an_expired_token_is_not_renewed_but_may_be_removed_at_once() -> None:
     world = token_world(delegation_token_expiry_check_interval_ms=100 * DAY_MS)
-    password = create(world)["hmac"]
+    password = create(world).hmac
     world.advance(DAY_MS)
-    assert renew(world, password, HOUR_MS)["error_code"] is ErrorCode.none, "its last millisecond counts"
+    assert renew(world, password, HOUR_MS).error_code is ErrorCode.none, "its last millisecond counts"
     world.advance(HOUR_MS + 1)
     expired = ErrorCode.delegation_token_expired
-    assert renew(world, password)["error_code"] is expired
-    assert expire(world, password, HOUR_MS)["error_code"] is expired
-    assert renew(world, password, principal="User:eve")["error_code"] is expired
+    assert renew(world, password).error_code is expired
+    assert expire(world, password, HOUR_MS).error_code is expired
+    assert renew(world, password, principal="User:eve").error_code is expired
     answer = expire(world, password)
-    assert (answer["error_code"], answer["expiry_timestamp"]) == (ErrorCode.none, world.now_ms)
+    assert (answer.error_code, answer.expiry_timestamp_ms) == (ErrorCode.none, world.now_ms)
     assert not world.controller.committed_image.security.delegation_tokens
 
 
 def test_expire_moves_the_expiry_or_removes_the_token() -> None:
     world = token_world()
-    password = create(world)["hmac"]
-    assert expire(world, password, HOUR_MS)["expiry_timestamp"] == world.now_ms + HOUR_MS
+    password = create(world).hmac
+    assert expire(world, password, HOUR_MS).expiry_timestamp_ms == world.now_ms + HOUR_MS
     assert the_token(world).expiration_timestamp_ms == world.now_ms + HOUR_MS
-    assert expire(world, password, 100 * DAY_MS)["expiry_timestamp"] == world.now_ms + 7 * DAY_MS
-    assert expire(world, password, 0)["expiry_timestamp"] == world.now_ms
+    assert expire(world, password, 100 * DAY_MS).expiry_timestamp_ms == world.now_ms + 7 * DAY_MS
+    assert expire(world, password, 0).expiry_timestamp_ms == world.now_ms
     start = world.raft.log_end_offset
-    assert expire(world, password, -1)["expiry_timestamp"] == world.now_ms
+    assert expire(world, password, -1).expiry_timestamp_ms == world.now_ms
     assert kinds(world, start) == ["RemoveDelegationTokenRecord"]
-    assert expire(world, password, -1)["error_code"] is ErrorCode.delegation_token_not_found
+    assert expire(world, password, -1).error_code is ErrorCode.delegation_token_not_found
 
 
 def test_what_has_expired_is_swept() -> None:
     world = token_world()
     create(world, max_lifetime=HOUR_MS // 2)
     create(world, max_lifetime=HOUR_MS)
-    kept = create(world, max_lifetime=DAY_MS)["token_id"]
+    kept = create(world, max_lifetime=DAY_MS).token_id
     world.advance(HOUR_MS - 1)
     world.commit()
     assert len(world.controller.committed_image.security.delegation_tokens) == 3
@@ -306,7 +300,7 @@ def test_tokens_are_described_by_owner_requester_and_renewer() -> None:
     renewers = [{"principal_type": "User", "principal_name": "carol"}]
     first = create(world, owner_principal_type="User", owner_principal_name="bob", renewers=renewers)
     second = create(world, principal="User:dave")
-    both = {first["token_id"], second["token_id"]}
+    both = {first.token_id, second.token_id}
 
     def ids(owners: list[str] | None) -> set[str]:
         answer = describe(world, owners)
@@ -315,8 +309,8 @@ def test_tokens_are_described_by_owner_requester_and_renewer() -> None:
 
     assert ids(None) == ids(["bob", "dave"]) == both
     assert ids([]) == ids(["eve"]) == set()
-    assert ids(["bob"]) == ids(["alice"]) == ids(["carol"]) == {first["token_id"]}
-    assert ids(["dave"]) == {second["token_id"]}
+    assert ids(["bob"]) == ids(["alice"]) == ids(["carol"]) == {first.token_id}
+    assert ids(["dave"]) == {second.token_id}
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -324,8 +318,10 @@ def test_a_description_holds_all_that_a_client_needs(version: int) -> None:
     world = token_world()
     created = create(world, renewers=[{"principal_type": "User", "principal_name": "carol"}])
     (token,) = describe(world, None, version=version).tokens
-    same = ("token_id", "hmac", "issue_timestamp", "expiry_timestamp", "max_timestamp")
-    assert {key: getattr(token, key) for key in same} == {key: created[key] for key in same}
+    assert (token.token_id, token.hmac) == (created.token_id, created.hmac)
+    assert token.issue_timestamp == created.issue_timestamp_ms
+    assert token.expiry_timestamp == created.expiry_timestamp_ms
+    assert token.max_timestamp == created.max_timestamp_ms
     assert (token.principal_name, token.token_requester_principal_name) == ("alice", "alice")
     carol = DescribedDelegationTokenRenewer(principal_type="User", principal_name="carol")
     assert token.renewers == (carol,)
@@ -333,7 +329,7 @@ def test_a_description_holds_all_that_a_client_needs(version: int) -> None:
 
 def test_no_secret_gets_into_the_log_or_a_repr() -> None:
     world = token_world()
-    password = create(world)["hmac"]
+    password = create(world).hmac
     renew(world, password)
     log = b"".join(batch.data for batch in world.raft.batches)
     assert password not in log
@@ -348,4 +344,4 @@ def test_who_is_not_the_controller_says_so() -> None:
     world = token_world()
     world.follow(1, 2)
     answers = [create(world), renew(world, b"x"), expire(world, b"x")]
-    assert {answer["error_code"] for answer in answers} == {ErrorCode.not_controller}
+    assert {answer.error_code for answer in answers} == {ErrorCode.not_controller}

@@ -16,8 +16,6 @@ from kquorum.metadata.image.security import ScramUser
 from kquorum.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import encode_record
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, at_level, kinds
@@ -43,13 +41,13 @@ def alter(world: World, *changes: dict[str, Any]) -> dict[str, Values]:
         deletions=[each for each in changes if "salt" not in each],
         upsertions=[each for each in changes if "salt" in each],
     )
-    results = {each["user"]: each for each in answer["results"]}
-    assert len(results) == len(answer["results"]), "a user is told of once"
+    results = {each.user: each for each in answer.results}
+    assert len(results) == len(answer.results), "a user is told of once"
     return results
 
 
 def codes(world: World, *changes: dict[str, Any]) -> dict[str, str]:
-    return {name: result["error_code"].name for name, result in alter(world, *changes).items()}
+    return {name: result.error_code.name for name, result in alter(world, *changes).items()}
 
 
 def credentials(world: World) -> set[ScramUser]:
@@ -114,9 +112,9 @@ def test_what_cannot_be(change: dict[str, Any], code: str, words: str) -> None:
     world = ready_world("alice")
     end = world.raft.log_end_offset
     result = alter(world, change, upsertion("bob"))
-    assert result[change["name"]]["error_code"].name == code
-    assert words in result[change["name"]]["error_message"]
-    assert result["bob"]["error_code"] is ErrorCode.none, "users fail alone"
+    assert result[change["name"]].error_code.name == code
+    assert words in result[change["name"]].error_message
+    assert result["bob"].error_code is ErrorCode.none, "users fail alone"
     assert kinds(world, end) == ["UserScramCredentialRecord"]
 
 
@@ -211,8 +209,9 @@ def test_nothing_of_a_credential_is_shown(caplog: pytest.LogCaptureFixture) -> N
     world = ready_world()
     end = world.raft.log_end_offset
     answer = alter(world, upsertion("alice"), upsertion("bob", iterations=1))
-    body = build(
-        request_class(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0),
+    body = request_of(
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        0,
         {"deletions": [], "upsertions": [upsertion("alice")]},
     )
     request = ControllerRequest(api_key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS, api_version=0, body=body)

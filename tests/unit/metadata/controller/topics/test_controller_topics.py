@@ -15,6 +15,7 @@ from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.uuids import ZERO_UUID
 from tests.support.controller_world import World, assigned, topic
 
 
@@ -28,7 +29,7 @@ def limit_mutations(world: World) -> None:
     entity = [{"entity_type": "user", "entity_name": None}]
     entries = [{"entity": entity, "ops": [quota]}]
     answer = world.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False)
-    assert answer["entries"][0]["error_code"] is ErrorCode.none
+    assert answer.entries[0].error_code is ErrorCode.none
 
 
 class TestCreate:
@@ -37,7 +38,7 @@ class TestCreate:
         world = ready()
         asked = [topic("a", num_partitions=2, replication_factor=3), topic("bad name")]
         answer = world.ask(ApiKey.CREATE_TOPICS, version, topics=asked, timeout=1000, validate_only=False)
-        codes = {entry["name"]: entry["error_code"] for entry in answer["topics"]}
+        codes = {entry.name: entry.error_code for entry in answer.topics}
         assert codes == {"a": ErrorCode.none, "bad name": ErrorCode.invalid_topic_exception}
         assert len(world.controller.image.topics.by_name["a"].partitions) == 2
 
@@ -45,23 +46,23 @@ class TestCreate:
         world = ready(node_configs={"log.retention.hours": "2"})
         own = [{"name": "cleanup.policy", "value": "compact"}, {"name": "cleanup.policy", "value": "delete"}]
         entry = world.create(topic("a", configs=own))["a"]
-        configs = {each["name"]: each for each in entry["configs"]}
+        configs = {each.name: each for each in entry.configs}
         assert list(configs) == sorted(configs)
         assert len(configs) > 20
-        told = {name: (configs[name]["value"], configs[name]["config_source"]) for name in configs}
+        told = {name: (configs[name].value, configs[name].config_source) for name in configs}
         assert told["cleanup.policy"] == ("delete", 1)
         assert told["retention.ms"] == ("7200000", 4)
         assert told["segment.bytes"] == ("1073741824", 5)
-        assert not any(each["read_only"] or each["is_sensitive"] for each in entry["configs"])
-        plain = world.create({"name": "b"})["b"]["configs"]
-        assert {each["name"]: each["config_source"] for each in plain}["cleanup.policy"] == 5
+        assert not any(each.read_only or each.is_sensitive for each in entry.configs)
+        plain = world.create({"name": "b"})["b"].configs
+        assert {each.name: each.config_source for each in plain}["cleanup.policy"] == 5
 
     def test_dry_run_answers_as_if_it_were_made(self) -> None:
         asked = topic("a", num_partitions=3, replication_factor=2)
         planned = ready().create(asked, {"name": "bad name"}, validate_only=True)
         made = ready().create(asked, {"name": "bad name"})
-        assert planned["a"].pop("topic_id") is not None
-        assert made["a"].pop("topic_id") is not None
+        assert ZERO_UUID not in (planned["a"].topic_id, made["a"].topic_id)
+        planned["a"].topic_id = made["a"].topic_id
         assert planned == made
 
     @pytest.mark.parametrize("validate_only", [True, False])
@@ -71,8 +72,8 @@ class TestCreate:
         entries = world.create(
             topic("a", num_partitions=50), topic("b", num_partitions=1), validate_only=validate_only
         )
-        assert entries["a"]["error_code"] is ErrorCode.none
-        assert entries["b"]["error_code"] is ErrorCode.throttling_quota_exceeded
+        assert entries["a"].error_code is ErrorCode.none
+        assert entries["b"].error_code is ErrorCode.throttling_quota_exceeded
         assert set(world.controller.image.topics.by_name) == (set() if validate_only else {"a"})
 
     def test_who_is_not_up_is_no_member_of_the_isr(self) -> None:
@@ -83,8 +84,8 @@ class TestCreate:
         state = world.partition("a")
         assert (state.replicas, state.isr, state.leader) == ((1, 0, 2), (0,), 0)
         entry = world.create(assigned("b", (1, 2)))["b"]
-        assert entry["error_code"] is ErrorCode.invalid_replica_assignment
-        assert "fenced or in controlled shutdown" in entry["error_message"]
+        assert entry.error_code is ErrorCode.invalid_replica_assignment
+        assert "fenced or in controlled shutdown" in entry.error_message
 
     def test_records_of_a_topic_in_order(self) -> None:
         world = ready()
@@ -92,7 +93,7 @@ class TestCreate:
         configs = [{"name": "retention.ms", "value": "1000"}]
         answer = world.create(topic("a", num_partitions=2, replication_factor=3, configs=configs))["a"]
         _note, made, config, first, second = world.raft.records(start)
-        assert made == TopicRecord(name="a", topic_id=answer["topic_id"])
+        assert made == TopicRecord(name="a", topic_id=answer.topic_id)
         assert config == ConfigRecord(
             resource_type=TOPIC, resource_name="a", name="retention.ms", value="1000"
         )
@@ -101,14 +102,14 @@ class TestCreate:
         assert (first.leader, first.leader_epoch, first.partition_epoch) == (first.replicas[0], 0, 0)
         assert set(first.replicas) == set(first.isr) == {0, 1, 2}
         assert first.directories == tuple(UUID(int=10_000 + replica) for replica in first.replicas)
-        assert (answer["num_partitions"], answer["replication_factor"]) == (2, 3)
+        assert (answer.num_partitions, answer.replication_factor) == (2, 3)
         image = world.controller.committed_image
         assert image.configs.value(ConfigResource(TOPIC, "a"), "retention.ms") == "1000"
 
     def test_defaults_come_from_the_config(self) -> None:
         world = ready(num_partitions=4, default_replication_factor=2)
         answer = world.create({"name": "a", "num_partitions": -1, "replication_factor": -1})["a"]
-        assert (answer["num_partitions"], answer["replication_factor"]) == (4, 2)
+        assert (answer.num_partitions, answer.replication_factor) == (4, 2)
 
     @pytest.mark.parametrize(
         ("changes", "error"),
@@ -142,8 +143,8 @@ class TestCreate:
         world.create({"name": "known"}, {"name": "x_y"})
         start = world.raft.log_end_offset
         entry = world.create(topic(**changes))[changes["name"]]
-        assert entry["error_code"] is error
-        assert entry["error_message"]
+        assert entry.error_code is error
+        assert entry.error_message
         assert world.raft.records(start) == []
 
     def test_partition_indexes_must_be_consecutive(self) -> None:
@@ -153,54 +154,54 @@ class TestCreate:
         twice = assigned("b", (0,), (1,))
         twice["assignments"][1]["partition_index"] = 0
         answers = world.create(gap, twice)
-        assert {each["error_code"] for each in answers.values()} == {ErrorCode.invalid_replica_assignment}
+        assert {each.error_code for each in answers.values()} == {ErrorCode.invalid_replica_assignment}
 
     def test_one_bad_topic_does_not_stop_the_others(self) -> None:
         world = ready()
         answers = world.create({"name": "good"}, {"name": "bad name"}, {"name": "fine"})
-        assert [answers[name]["error_code"] for name in ("good", "fine")] == [ErrorCode.none] * 2
+        assert [answers[name].error_code for name in ("good", "fine")] == [ErrorCode.none] * 2
         assert set(world.controller.committed_image.topics.by_name) == {"good", "fine"}
 
     def test_name_given_twice_is_refused_once(self) -> None:
         world = ready()
         answer = world.ask(ApiKey.CREATE_TOPICS, 7, topics=[topic("a"), topic("b"), topic("a")], timeout=1)
-        errors = {entry["name"]: entry["error_code"] for entry in answer["topics"]}
+        errors = {entry.name: entry.error_code for entry in answer.topics}
         assert errors == {"a": ErrorCode.invalid_request, "b": ErrorCode.none}
-        assert len(answer["topics"]) == 2
+        assert len(answer.topics) == 2
 
     def test_names_that_collide_within_one_request(self) -> None:
         answers = ready().create({"name": "a.b"}, {"name": "a_b"})
-        assert answers["a.b"]["error_code"] is ErrorCode.none
-        assert answers["a_b"]["error_code"] is ErrorCode.invalid_topic_exception
-        assert "collides with existing topic: a.b" in answers["a_b"]["error_message"]
+        assert answers["a.b"].error_code is ErrorCode.none
+        assert answers["a_b"].error_code is ErrorCode.invalid_topic_exception
+        assert "collides with existing topic: a.b" in answers["a_b"].error_message
 
     def test_collision_ends_with_the_topic(self) -> None:
         world = ready()
         world.create({"name": "a.b"})
         world.delete("a.b")
-        assert world.create({"name": "a_b"})["a_b"]["error_code"] is ErrorCode.none
+        assert world.create({"name": "a_b"})["a_b"].error_code is ErrorCode.none
 
     def test_dry_run_answers_and_writes_nothing(self) -> None:
         world = ready()
         answer = world.create({"name": "a", "num_partitions": 3}, validate_only=True)["a"]
-        assert (answer["error_code"], answer["num_partitions"]) == (ErrorCode.none, 3)
+        assert (answer.error_code, answer.num_partitions) == (ErrorCode.none, 3)
         assert world.controller.image.topics.is_empty
 
     def test_request_beyond_one_batch_is_refused_whole(self) -> None:
         world = ready(max_records_per_batch=100)
         answers = world.create({"name": "a", "num_partitions": 60}, {"name": "b", "num_partitions": 60})
-        assert {entry["error_code"] for entry in answers.values()} == {ErrorCode.policy_violation}
+        assert {entry.error_code for entry in answers.values()} == {ErrorCode.policy_violation}
         answers = world.create({"name": "huge", "num_partitions": 2**31 - 1})
-        assert answers["huge"]["error_code"] is ErrorCode.policy_violation
+        assert answers["huge"].error_code is ErrorCode.policy_violation
         assert world.controller.image.topics.is_empty
-        assert world.create({"name": "fits", "num_partitions": 99})["fits"]["error_code"] is ErrorCode.none
+        assert world.create({"name": "fits", "num_partitions": 99})["fits"].error_code is ErrorCode.none
 
     def test_no_broker_is_up(self) -> None:
         world = World().lead()
         world.register(0)
         answer = world.create({"name": "a"}, assigned("b", (0,)))
-        assert answer["a"]["error_code"] is ErrorCode.invalid_replication_factor
-        assert answer["b"]["error_code"] is ErrorCode.invalid_replica_assignment
+        assert answer["a"].error_code is ErrorCode.invalid_replication_factor
+        assert answer["b"].error_code is ErrorCode.invalid_replica_assignment
 
     def test_fenced_broker_gets_a_replica_and_no_place_in_the_isr(self) -> None:
         world = ready()
@@ -264,7 +265,7 @@ class TestAlterPartition:
             broker_epoch=known[broker_id].epoch,
             topics=[{"topic_id": topic_id, "partitions": [partition]}],
         )
-        entry: Values = answer["topics"][0]["partitions"][0]
+        entry: Values = answer.topics[0].partitions[0]
         return entry
 
     @staticmethod
@@ -276,16 +277,16 @@ class TestAlterPartition:
     def test_shrink_and_expand(self) -> None:
         world = self.ready()
         entry = self.alter(world, (0, 2))
-        assert (entry["error_code"], entry["isr"], entry["partition_epoch"]) == (ErrorCode.none, (0, 2), 1)
+        assert (entry.error_code, entry.isr, entry.partition_epoch) == (ErrorCode.none, (0, 2), 1)
         entry = self.alter(world, (0, 2, 1))
-        assert (entry["isr"], entry["leader_epoch"], entry["partition_epoch"]) == ((0, 2, 1), 0, 2)
+        assert (entry.isr, entry.leader_epoch, entry.partition_epoch) == ((0, 2, 1), 0, 2)
         assert world.partition("a").isr == (0, 2, 1)
 
     def test_unchanged_isr_writes_nothing(self) -> None:
         world = self.ready()
         end = world.raft.log_end_offset
         entry = self.alter(world, (0, 1, 2))
-        assert (entry["error_code"], entry["partition_epoch"]) == (ErrorCode.none, 0)
+        assert (entry.error_code, entry.partition_epoch) == (ErrorCode.none, 0)
         assert world.raft.log_end_offset == end
 
     @pytest.mark.parametrize(
@@ -311,13 +312,13 @@ class TestAlterPartition:
     def test_refusals(self, isr: tuple[int, ...], changes: dict[str, Any], error: ErrorCode) -> None:
         world = self.ready()
         entry = self.alter(world, isr, **changes)
-        assert entry["error_code"] is error
+        assert entry.error_code is error
         assert world.partition("a").isr == (0, 1, 2)
 
     def test_fenced_broker_cannot_join(self) -> None:
         world = self.ready()
         world.heartbeat(2, want_fence=True)
-        assert self.alter(world, (0, 1, 2))["error_code"] is ErrorCode.ineligible_replica
+        assert self.alter(world, (0, 1, 2)).error_code is ErrorCode.ineligible_replica
 
     def test_unknown_topic_and_stale_broker(self) -> None:
         world = self.ready()
@@ -331,9 +332,9 @@ class TestAlterPartition:
         topics = [{"topic_id": UUID(int=5), "partitions": [partition]}]
         values = {"broker_id": 0, "topics": topics}
         answer = world.ask(ApiKey.ALTER_PARTITION, 3, broker_epoch=epoch, **values)
-        assert answer["topics"][0]["partitions"][0]["error_code"] is ErrorCode.unknown_topic_id
+        assert answer.topics[0].partitions[0].error_code is ErrorCode.unknown_topic_id
         answer = world.ask(ApiKey.ALTER_PARTITION, 3, broker_epoch=epoch + 1, **values)
-        assert (answer["error_code"], answer["topics"]) == (ErrorCode.stale_broker_epoch, ())
+        assert (answer.error_code, answer.topics) == (ErrorCode.stale_broker_epoch, ())
 
     def test_old_request_without_broker_epochs(self) -> None:
         world = self.ready()
@@ -346,4 +347,4 @@ class TestAlterPartition:
             broker_epoch=world.controller.image.cluster.brokers[0].epoch,
             topics=[{"topic_id": topic_id, "partitions": [partition]}],
         )
-        assert answer["topics"][0]["partitions"][0]["isr"] == (0, 1)
+        assert answer.topics[0].partitions[0].isr == (0, 1)

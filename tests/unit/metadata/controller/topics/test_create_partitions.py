@@ -26,16 +26,16 @@ def more(name: str, count: int, *replicas: tuple[int, ...]) -> dict[str, Any]:
 def grow(world: World, *topics: dict[str, Any], version: int = 3, **changes: Any) -> dict[str, Values]:
     values = {"topics": topics, "timeout": 1000, "validate_only": False, **changes}
     answer = world.ask(ApiKey.CREATE_PARTITIONS, version, **values)
-    return {entry["name"]: entry for entry in answer["results"]}
+    return {entry.name: entry for entry in answer.results}
 
 
 @pytest.mark.parametrize("version", [0, 3])
 def test_partitions_follow_those_that_are_there(version: int) -> None:
     world = ready()
-    topic_id = world.create(topic("a", num_partitions=2, replication_factor=3))["a"]["topic_id"]
+    topic_id = world.create(topic("a", num_partitions=2, replication_factor=3))["a"].topic_id
     start = world.raft.log_end_offset
     entry = grow(world, more("a", 4), version=version)["a"]
-    assert (entry["error_code"], entry["error_message"]) == (ErrorCode.none, None)
+    assert (entry.error_code, entry.error_message) == (ErrorCode.none, None)
     _note, *made = world.raft.records(start)
     for partition_id, record in enumerate(made, 2):
         assert isinstance(record, PartitionRecord)
@@ -66,8 +66,8 @@ def test_refusals(asked: dict[str, Any], error: ErrorCode) -> None:
     world.create(assigned("a", (0, 1), (1, 2)))
     start = world.raft.log_end_offset
     entry = grow(world, asked)[asked["name"]]
-    assert entry["error_code"] is error
-    assert entry["error_message"]
+    assert entry.error_code is error
+    assert entry.error_message
     assert world.raft.records(start) == []
 
 
@@ -75,8 +75,8 @@ def test_manual_assignments_and_one_bad_topic_among_good_ones() -> None:
     world = ready()
     world.create(assigned("a", (0, 1)), assigned("b", (0, 1)))
     entries = grow(world, more("a", 3, (2, 1), (1, 0)), more("missing", 2), more("b", 2, (1, 2)))
-    assert [entries[name]["error_code"] for name in ("a", "b")] == [ErrorCode.none] * 2
-    assert entries["missing"]["error_code"] is ErrorCode.unknown_topic_or_partition
+    assert [entries[name].error_code for name in ("a", "b")] == [ErrorCode.none] * 2
+    assert entries["missing"].error_code is ErrorCode.unknown_topic_or_partition
     assert [world.partition("a", each).replicas for each in range(3)] == [(0, 1), (2, 1), (1, 0)]
     assert world.partition("b", 1).replicas == (1, 2)
 
@@ -86,7 +86,7 @@ def test_topic_named_twice_is_left_as_it_is() -> None:
     world.create({"name": "a"}, {"name": "b"})
     asked = [more("a", 2), more("b", 2), more("a", 3)]
     answer = world.ask(ApiKey.CREATE_PARTITIONS, 3, topics=asked, timeout=1, validate_only=False)
-    errors = [(entry["name"], entry["error_code"]) for entry in answer["results"]]
+    errors = [(entry.name, entry.error_code) for entry in answer.results]
     assert sorted(errors) == [("a", ErrorCode.invalid_request), ("b", ErrorCode.none)]
     assert len(world.controller.image.topics.by_name["a"].partitions) == 1
 
@@ -96,8 +96,8 @@ def test_dry_run_says_what_would_be_and_writes_nothing() -> None:
     world.create({"name": "a"})
     start = world.raft.log_end_offset
     entries = grow(world, more("a", 2), more("b", 2), validate_only=True)
-    assert entries["a"]["error_code"] is ErrorCode.none
-    assert entries["b"]["error_code"] is ErrorCode.unknown_topic_or_partition
+    assert entries["a"].error_code is ErrorCode.none
+    assert entries["b"].error_code is ErrorCode.unknown_topic_or_partition
     assert world.raft.records(start) == []
 
 
@@ -117,10 +117,10 @@ def test_nobody_is_up() -> None:
     world.create(assigned("a", (0, 1)))
     for broker_id in range(3):
         world.heartbeat(broker_id, want_fence=True)
-    assert grow(world, more("a", 2))["a"]["error_code"] is ErrorCode.invalid_replication_factor
+    assert grow(world, more("a", 2))["a"].error_code is ErrorCode.invalid_replication_factor
     manual = grow(world, more("a", 2, (0, 1)))["a"]
-    assert manual["error_code"] is ErrorCode.invalid_replica_assignment
-    assert "fenced or in controlled shutdown" in manual["error_message"]
+    assert manual.error_code is ErrorCode.invalid_replica_assignment
+    assert "fenced or in controlled shutdown" in manual.error_message
 
 
 def test_too_many_for_one_batch() -> None:
@@ -128,7 +128,7 @@ def test_too_many_for_one_batch() -> None:
     world.create({"name": "a"}, {"name": "b"})
     start = world.raft.log_end_offset
     entries = grow(world, more("a", 6_000), more("b", 6_000))
-    assert {entry["error_code"] for entry in entries.values()} == {ErrorCode.policy_violation}
+    assert {entry.error_code for entry in entries.values()} == {ErrorCode.policy_violation}
     assert world.raft.records(start) == []
 
 
@@ -163,6 +163,6 @@ def test_quota_lets_one_topic_pass_and_refuses_the_next() -> None:
         ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[{"entity": entity, "ops": [quota]}], validate_only=False
     )
     entries = grow(world, more("a", 50), more("b", 2))
-    assert entries["a"]["error_code"] is ErrorCode.none
-    assert entries["b"]["error_code"] is ErrorCode.throttling_quota_exceeded
-    assert grow(world, more("c", 2), version=2)["c"]["error_code"] is ErrorCode.none
+    assert entries["a"].error_code is ErrorCode.none
+    assert entries["b"].error_code is ErrorCode.throttling_quota_exceeded
+    assert grow(world, more("c", 2), version=2)["c"].error_code is ErrorCode.none

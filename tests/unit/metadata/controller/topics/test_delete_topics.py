@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import Values
 from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.uuids import ZERO_UUID
 from tests.support.controller_world import World, topic
 from tests.unit.metadata.controller.topics.test_controller_topics import limit_mutations, ready
 
@@ -19,26 +20,26 @@ class TestDelete:
     def test_by_name_with_configs_and_again(self) -> None:
         world = ready()
         configs = [{"name": "retention.ms", "value": "1"}]
-        first = world.create(topic("a", configs=configs))["a"]["topic_id"]
+        first = world.create(topic("a", configs=configs))["a"].topic_id
         answer = world.delete("a")["a"]
-        assert (answer["error_code"], answer["topic_id"]) == (ErrorCode.none, first)
+        assert (answer.error_code, answer.topic_id) == (ErrorCode.none, first)
         image = world.controller.committed_image
         assert image.topics.is_empty
         assert image.configs.is_empty
-        assert world.delete("a")["a"]["error_code"] is ErrorCode.unknown_topic_or_partition
-        assert world.create({"name": "a"})["a"]["topic_id"] != first
+        assert world.delete("a")["a"].error_code is ErrorCode.unknown_topic_or_partition
+        assert world.create({"name": "a"})["a"].topic_id != first
 
     def test_by_id(self) -> None:
         world = ready()
-        topic_id = world.create({"name": "a"})["a"]["topic_id"]
+        topic_id = world.create({"name": "a"})["a"].topic_id
         entry = self.ask(world, {"name": None, "topic_id": topic_id})[0]
-        assert (entry["error_code"], entry["name"]) == (ErrorCode.none, "a")
+        assert (entry.error_code, entry.name) == (ErrorCode.none, "a")
         entry = self.ask(world, {"name": None, "topic_id": topic_id})[0]
-        assert (entry["error_code"], entry["name"]) == (ErrorCode.unknown_topic_id, None)
+        assert (entry.error_code, entry.name) == (ErrorCode.unknown_topic_id, None)
 
     def test_ambiguous_requests_delete_nothing(self) -> None:
         world = ready()
-        topic_id = world.create({"name": "a"})["a"]["topic_id"]
+        topic_id = world.create({"name": "a"})["a"].topic_id
         by_name, by_id = {"name": "a", "topic_id": None}, {"name": None, "topic_id": topic_id}
         for asked in (
             [by_name, by_id],
@@ -47,7 +48,7 @@ class TestDelete:
             [{"name": "a", "topic_id": topic_id}],
             [{"name": None, "topic_id": None}],
         ):
-            errors = {entry["error_code"] for entry in self.ask(world, *asked)}
+            errors = {entry.error_code for entry in self.ask(world, *asked)}
             assert errors == {ErrorCode.invalid_request}, asked
         assert "a" in world.controller.committed_image.topics.by_name
 
@@ -55,16 +56,16 @@ class TestDelete:
         world = ready()
         world.create({"name": "a"})
         answer = world.ask(ApiKey.DELETE_TOPICS, 3, topic_names=("a", "b"), timeout=1)
-        errors = {entry["name"]: entry["error_code"] for entry in answer["responses"]}
+        errors = {entry.name: entry.error_code for entry in answer.responses}
         assert errors == {"a": ErrorCode.none, "b": ErrorCode.unknown_topic_or_partition}
 
     def test_switched_off(self) -> None:
         world = ready(delete_topic_enable=False)
         world.create({"name": "a"})
-        assert world.delete("a")["a"]["error_code"] is ErrorCode.topic_deletion_disabled
+        assert world.delete("a")["a"].error_code is ErrorCode.topic_deletion_disabled
         for version, error in ((3, ErrorCode.topic_deletion_disabled), (2, ErrorCode.invalid_request)):
             answer = world.ask(ApiKey.DELETE_TOPICS, version, topic_names=("a",), timeout=1)
-            assert answer["responses"][0]["error_code"] is error
+            assert answer.responses[0].error_code is error
 
     def test_every_way_to_ask_wrongly_has_its_words(self) -> None:
         world = ready()
@@ -83,12 +84,12 @@ class TestDelete:
             {"name": None, "topic_id": unknown},
             {"name": "good", "topic_id": None},
         )
-        told = {(entry["name"], entry["topic_id"]): entry["error_message"] for entry in entries}
+        told = {(entry.name, entry.topic_id): entry.error_message for entry in entries}
         assert told == {
-            (None, None): "Neither topic name nor id were specified.",
+            (None, ZERO_UUID): "Neither topic name nor id were specified.",
             ("foo", ids["foo"]): "You may not specify both topic name and topic id.",
             ("bar", ids["bar"]): "The provided topic name maps to an ID that was already supplied.",
-            ("quux", None): "Duplicate topic name.",
+            ("quux", ZERO_UUID): "Duplicate topic name.",
             (None, unknown): "Duplicate topic id.",
             ("good", ids["good"]): None,
         }
@@ -97,24 +98,24 @@ class TestDelete:
 
     def test_name_given_twice_does_not_save_the_id(self) -> None:
         world = ready()
-        topic_id = world.create({"name": "a"})["a"]["topic_id"]
+        topic_id = world.create({"name": "a"})["a"].topic_id
         by_name = {"name": "a", "topic_id": None}
         entries = self.ask(world, by_name, by_name, {"name": None, "topic_id": topic_id})
-        assert {entry["error_code"] for entry in entries} == {ErrorCode.invalid_request}
+        assert {entry.error_code for entry in entries} == {ErrorCode.invalid_request}
         assert "a" in world.controller.committed_image.topics.by_name
 
     def test_quota(self) -> None:
         world = ready()
         world.create(topic("a", num_partitions=50), {"name": "b"}, {"name": "c"})
         limit_mutations(world)
-        entries = {entry["name"]: entry for entry in self.ask(world, *map(by_name_only, "ab"))}
-        assert entries["a"]["error_code"] is ErrorCode.none
-        assert entries["b"]["error_code"] is ErrorCode.throttling_quota_exceeded
+        entries = {entry.name: entry for entry in self.ask(world, *map(by_name_only, "ab"))}
+        assert entries["a"].error_code is ErrorCode.none
+        assert entries["b"].error_code is ErrorCode.throttling_quota_exceeded
         old = world.ask(ApiKey.DELETE_TOPICS, 4, topic_names=("c",), timeout=1)
-        assert old["responses"][0]["error_code"] is ErrorCode.none
+        assert old.responses[0].error_code is ErrorCode.none
         assert set(world.controller.image.topics.by_name) == {"b"}
 
     @staticmethod
     def ask(world: World, *topics: dict[str, Any]) -> list[Values]:
-        responses: list[Values] = world.ask(ApiKey.DELETE_TOPICS, 6, topics=topics, timeout=1)["responses"]
+        responses: list[Values] = world.ask(ApiKey.DELETE_TOPICS, 6, topics=topics, timeout=1).responses
         return responses

@@ -20,11 +20,11 @@ IMAGE = image_of(
 
 def test_every_config_is_told_with_the_value_in_effect_and_its_source() -> None:
     entries = effective_topic_configs(IMAGE, "alpha", 9, {"log.cleanup.policy": "compact"})
-    names = [entry["name"] for entry in entries]
+    names = [entry.name for entry in entries]
     assert names == sorted(names)
     assert len(names) == 33
     assert "internal.segment.bytes" not in names
-    found = {entry["name"]: (entry["value"], entry["config_source"]) for entry in entries}
+    found = {entry.name: (entry.value, entry.config_source) for entry in entries}
     assert found["segment.ms"] == ("3", 1)
     assert found["max.message.bytes"] == ("7", 2)
     assert found["retention.ms"] == ("5", 3)
@@ -34,7 +34,7 @@ def test_every_config_is_told_with_the_value_in_effect_and_its_source() -> None:
 
 def test_a_topic_that_is_not_there_yet_brings_its_own() -> None:
     entries = effective_topic_configs(IMAGE, "alpha", 9, {}, own={"retention.ms": "1"})
-    found = {entry["name"]: (entry["value"], entry["config_source"]) for entry in entries}
+    found = {entry.name: (entry.value, entry.config_source) for entry in entries}
     assert found["retention.ms"] == ("1", 1)
     assert found["segment.ms"] == ("604800000", 5)
 
