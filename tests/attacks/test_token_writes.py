@@ -19,7 +19,7 @@ def log_bytes_after(*periods_ms: int) -> int:
     renewers = [
         {"principal_type": "User", "principal_name": f"{number:03}{'x' * 150}"} for number in range(98)
     ]
-    password = create(world, renewers=renewers)["hmac"]
+    password = create(world, renewers=renewers).hmac
     before = sum(len(batch.data) for batch in world.raft.batches)
     for number in range(TIMES):
         world.now_ms += DURATION_MS // TIMES

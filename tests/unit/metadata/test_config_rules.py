@@ -44,8 +44,8 @@ def test_as_kafka_answers(case: dict[str, Any]) -> None:
     ]
     asked = {"resource_type": resource.type, "resource_name": resource.name, "configs": configs}
     answer = world.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=False)
-    (found,) = answer["responses"]
-    assert (found["error_code"], found["error_message"]) == (ErrorCode(case["code"]), case["words"])
+    (found,) = answer.responses
+    assert (found.error_code, found.error_message) == (ErrorCode(case["code"]), case["words"])
     written = [
         [each.name, each.value] for each in world.raft.records(start) if isinstance(each, ConfigRecord)
     ]

@@ -143,8 +143,8 @@ def test_configs_are_judged_in_slices_as_in_one_piece() -> None:
     (unknown,) = fresh.gate.judge_in_slices(authorization, request, image)
     assert unknown is not None
     assert unknown.answer is not None
-    assert {each["error_code"] for each in unknown.answer["results"]} == {ErrorCode.not_controller}
-    told = [each["error_message"] for each in unknown.answer["results"]]
+    assert {each.error_code for each in unknown.answer.results} == {ErrorCode.not_controller}
+    told = [each.error_message for each in unknown.answer.results]
     assert told[0] is not None
     assert told[-1] is None, "a refusal is not many times as long as its request"
 
