@@ -13,6 +13,8 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.group_refusals import NO_GROUPS
 from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages import fetch
+from kquorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"
 NO_TRANSACTIONS = "this kquorum broker serves metadata only and coordinates no transactions"
@@ -50,30 +52,29 @@ def _produced(partition: Any) -> Values:
     }
 
 
-def refuse_fetch(request: Any, _version: int) -> Values:
-    return {
-        "error_code": ErrorCode.none,
-        "session_id": 0,
-        "responses": [
-            {"topic": getattr(topic, "topic", ""), "topic_id": getattr(topic, "topic_id", None)}
-            | {"partitions": [_fetched(partition) for partition in topic.partitions]}
-            for topic in request.topics
-        ],
-    }
+def refuse_fetch(request: FetchRequest, _version: int) -> FetchResponse:
+    return FetchResponse(
+        responses=tuple(
+            [
+                fetch.FetchableTopicResponse(
+                    topic=topic.topic,
+                    topic_id=topic.topic_id,
+                    partitions=tuple([_fetched(partition.partition) for partition in topic.partitions]),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
 
 
-def _fetched(partition: Any) -> Values:
+def _fetched(index: int) -> fetch.PartitionData:
     """Records are empty, not null: librdkafka takes null for damage and asks again at once."""
-    return {
-        "partition_index": partition.partition,
-        "error_code": ErrorCode.topic_authorization_failed,
-        "high_watermark": -1,
-        "last_stable_offset": -1,
-        "log_start_offset": -1,
-        "aborted_transactions": None,
-        "preferred_read_replica": -1,
-        "records": b"",
-    }
+    return fetch.PartitionData(
+        partition_index=index,
+        error_code=ErrorCode.topic_authorization_failed,
+        high_watermark=-1,
+        aborted_transactions=None,
+    )
 
 
 def refuse_find_coordinator(request: Any, version: int) -> Values:

@@ -16,11 +16,11 @@ from kquorum.metadata.forwarding import (
     decode_principal,
     is_for_the_leader,
 )
-from kquorum.wire.codec import decode_bounded, elements_read
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.operator_reason import reason_of
 from kquorum.wire.protocol.api_keys import ApiKey, api_name
-from kquorum.wire.protocol.apis import is_supported, request_class, response_class
+from kquorum.wire.protocol.apis import is_supported, response_class
+from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import UnsupportedRequest, decode_request_header, encode_response
 
@@ -55,11 +55,12 @@ class Unwrapped:
         """
         api_key = self.request.api_key
         try:
-            cls = request_class(api_key, self.request.api_version)
-            body, _ = decode_bounded(cls, self.data, self.position, max_elements(api_key))
+            body, elements = read_request(
+                api_key, self.request.api_version, self.data, self.position, max_elements(api_key)
+            )
         except DecodeError as error:
             raise _unreadable(error) from None
-        return replace(self.request, body=body), elements_read()
+        return replace(self.request, body=body), elements
 
 
 def is_unwrapped(served: Mapping[ApiKey, tuple[int, int]], api_key: int, version: int) -> bool:

@@ -13,15 +13,24 @@ from kquorum.wire.protocol.apis import message_types, request_class, response_cl
 
 TYPED_APIS: Final[frozenset[int]] = frozenset(
     {
+        ApiKey.ADD_RAFT_VOTER,
         ApiKey.API_VERSIONS,
+        ApiKey.BEGIN_QUORUM_EPOCH,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_QUORUM,
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
         ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.REMOVE_RAFT_VOTER,
         ApiKey.SASL_AUTHENTICATE,
         ApiKey.SASL_HANDSHAKE,
+        ApiKey.UPDATE_RAFT_VOTER,
+        ApiKey.VOTE,
     }
 )
 

@@ -7,11 +7,11 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.api import Refused
 from kquorum.broker.apis.registry import BROKER_APIS
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
+from tests.support.api_calls import answer_of, as_read
 from tests.support.wire_values import fullest
 
 # What clients give up on, each tried with a real client; authorization is not asked for again.
@@ -38,11 +38,10 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
 def test_every_version_is_refused_for_good(api_key: ApiKey, version: int) -> None:
-    request = fullest(plan_of(request_class(api_key, version)))
+    request = as_read(api_key, version, fullest(plan_of(request_class(api_key, version))))
     values = REFUSALS[api_key](request, version)
     assert values is not None
-    cls = response_class(api_key, version)
-    answer, _ = decode(cls, encode(build(cls, values)))
+    answer = answer_of(api_key, version, values)
     codes = set(error_codes(answer)) - {ErrorCode.none}
     assert bool(codes) is ((api_key, version) not in TRUTHS)
     assert codes <= FINAL
