@@ -21,13 +21,12 @@ from kquorum.metadata.authorizer.gate import AuthorizationResult
 from kquorum.network.aside import Aside, is_long
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
-from kquorum.wire.codec import encode
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import EncodedBody
+from kquorum.wire.protocol.headers import EncodedBody, encode_body
 
 log = logging.getLogger("broker.listener")
 
@@ -57,19 +56,21 @@ class BrokerListener:
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
             refused = partial(refused_entity, controller_request(context, request), excess)
-            self._answer(refused, reply, aside=True)
+            self._answer(context, refused, reply, aside=True)
             return
         passage = None
         if isinstance(api.authorization, Authorization):
             passage = self._judge(api.authorization, context, request)
             if passage.answer is not None:
                 # A long request has many entries, and its refusal as many.
-                self._answer(partial(_entity, context, passage.answer), reply, aside=is_long(context.frame))
+                self._answer(
+                    context, partial(_entity, context, passage.answer), reply, aside=is_long(context.frame)
+                )
                 return
         match api:
             case Local() | Refused():
                 answered = partial(self._answered, api, context, request, passage)
-                self._answer(answered, reply, aside=api.is_pure and is_long(context.frame))
+                self._answer(context, answered, reply, aside=api.is_pure and is_long(context.frame))
             case Sliced():
                 reply_in_slices(api.begin(context, request, self._services), reply)
             case LocalAsync():
@@ -108,19 +109,17 @@ class BrokerListener:
         assert isinstance(answer, dict | Response), f"{api.api_key.name}: what a rule may complete are values"
         return _entity(context, passage.verdict.complete(answer))
 
-    def _answer(self, make: Callable[[], Any], reply: Reply, *, aside: bool) -> None:
+    def _answer(self, context: RequestContext, make: Callable[[], Any], reply: Reply, *, aside: bool) -> None:
         """Now, or `aside` in the thread of long answers."""
         if aside:
-            self._tasks.run(self._answer_aside(make, reply))
+            self._tasks.run(self._answer_aside(context.header.api_version, make, reply))
         else:
             reply(make())
 
-    async def _answer_aside(self, make: Callable[[], Any], reply: Reply) -> None:
+    async def _answer_aside(self, version: int, make: Callable[[], Any], reply: Reply) -> None:
         def encoded() -> EncodedBody | None:
             entity = make()
-            return (
-                entity if entity is None or isinstance(entity, EncodedBody) else EncodedBody(encode(entity))
-            )
+            return None if entity is None else EncodedBody(encode_body(entity, version))
 
         answer: EncodedBody | None = None
         try:
