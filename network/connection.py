@@ -15,12 +15,13 @@ from kquorum.network.errors import (
     HungUp,
     NoCommonVersion,
     RequestTimedOut,
+    UnsupportedField,
 )
 from kquorum.network.peer_versions import ask_versions
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.network.security.sasl_client import SaslRefused, authenticate
 from kquorum.network.security.tls_reasons import SPEAKS_TLS, TLS_ALERT, tls_reason
-from kquorum.wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.message_schema import R, Request, Response
 from kquorum.wire.protocol.apis import api_name, request_class, supported_versions
 from kquorum.wire.protocol.entities import build
@@ -209,13 +210,20 @@ class KafkaConnection(asyncio.Protocol):
         """Send a message of `wire.messages` in the highest version that both sides know, and await the response, all
         within `timeout_ms`; for `header_fields` see `send`.
 
-        Raises RequestTimedOut, ConnectionLost, NoCommonVersion, DecodeError, and UnsupportedVersion (a DecodeError)
-        where that version lacks a field which is set.
+        Raises RequestTimedOut, ConnectionLost, NoCommonVersion (UnsupportedField where that version lacks a field which
+        is set) or DecodeError.
         """
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 version = await self.common_version(request.api_key)
-                return await self.send_request(request, version, header_fields)
+                try:
+                    answer = self.send_request(request, version, header_fields)
+                except UnsupportedVersion as error:
+                    # A DecodeError, which is a fault of the peer's bytes to all callers.
+                    raise UnsupportedField(
+                        self.host, self.port, api_name(request.api_key), error.reason
+                    ) from None
+                return await answer
         except TimeoutError:
             name = api_name(request.api_key)
             raise RequestTimedOut(self.host, self.port, name, timeout_ms) from None

@@ -87,6 +87,16 @@ class NoCommonVersion(NetworkError):
         )
 
 
+class UnsupportedField(NoCommonVersion):
+    """The highest version that both sides know lacks a field which is set, and without it the request would mean
+    something else (definite: nothing was sent)."""
+
+    def __init__(self, host: str, port: int, api: str, reason: str) -> None:
+        self.host = host
+        self.port = port
+        NetworkError.__init__(self, f"{api} cannot be sent to {host}:{port}: {reason}")
+
+
 def listen_error(host: str, port: int, error: OSError) -> CannotListen:
     """The environment's refusal in our words."""
     if error.errno == errno.EADDRINUSE:

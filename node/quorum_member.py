@@ -3,7 +3,6 @@
 import logging
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from kquorum.metadata.adapters.snapshot_manager import SnapshotManager
@@ -30,6 +29,7 @@ from kquorum.node.voter_watch import VoterWatch
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.raft.adapters.driver import RaftDriver
 from kquorum.raft.adapters.election_log import ElectionLog
+from kquorum.raft.adapters.kafka_codec.codec import KafkaRequest
 from kquorum.raft.adapters.raft_requests import RaftRequests
 from kquorum.raft.adapters.transport import KafkaTransport, endpoints_of
 from kquorum.raft.messages import NO_LEADER
@@ -38,9 +38,6 @@ from kquorum.raft.ready import RoleChanged, VotersChanged
 from kquorum.raft.replica import FIRST_BOOTSTRAP_ID
 from kquorum.raft.roles import Follower, Leader
 from kquorum.raft.voters import ZERO_DIRECTORY
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
 
 log = logging.getLogger("node.quorum_member")
 
@@ -119,7 +116,7 @@ class QuorumMember:
         """Of this node's connections to controllers."""
         return self._security
 
-    def handle_raft(self, context: RequestContext, request: "RequestPayload", reply: Reply) -> None:
+    def handle_raft(self, context: RequestContext, request: KafkaRequest, reply: Reply) -> None:
         """The serving side of the quorum's APIs."""
         self._foreign.look_at(context, request)
         self._requests.handle(context, request, reply)

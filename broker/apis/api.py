@@ -94,7 +94,7 @@ class Refused(BrokerApi):
     """There is no handler yet: `refuse` makes the answer of the request and its version."""
 
     authorization: Authorization | Authorized = Authorized.NOT_NEEDED
-    refuse: Callable[[Any, int], Values | None]
+    refuse: Callable[[Any, int], Response | None]
     is_pure: ClassVar[bool] = True
 
     def handle(self, context: RequestContext, request: Any, _services: BrokerServices) -> Answer:

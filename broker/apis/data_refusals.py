@@ -7,12 +7,20 @@ of these clients take as final. There is no code for "not here"; no client retri
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.group_refusals import NO_GROUPS
-from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages import (
+    alter_replica_log_dirs,
+    delete_records,
+    describe_producers,
+    fetch,
+    find_coordinator,
+    offset_for_leader_epoch,
+    produce,
+)
+from kquorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"
 NO_TRANSACTIONS = "this kquorum broker serves metadata only and coordinates no transactions"
@@ -25,142 +33,183 @@ _COORDINATORS: Mapping[int, tuple[ErrorCode, str]] = {
 _NO_SUCH_KIND = (ErrorCode.invalid_request, "there is no coordinator of this kind here")
 
 
-def refuse_produce(request: Any, _version: int) -> Values | None:
+def refuse_produce(request: produce.ProduceRequest, _version: int) -> produce.ProduceResponse | None:
     """None for acks=0: such a producer awaits no answer, so only its connection can tell it (as in Kafka)."""
     if request.acks == 0:
         return None
-    return {
-        "responses": [
-            _topic(topic)
-            | {"partition_responses": [_produced(partition) for partition in topic.partition_data]}
-            for topic in request.topic_data
-        ]
-    }
+    return produce.ProduceResponse(
+        responses=tuple(
+            [
+                produce.TopicProduceResponse(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=tuple(
+                        [_produced(partition.index) for partition in topic.partition_data]
+                    ),
+                )
+                for topic in request.topic_data
+            ]
+        )
+    )
 
 
-def _produced(partition: Any) -> Values:
-    return {
-        "index": partition.index,
-        "error_code": ErrorCode.topic_authorization_failed,
-        "base_offset": -1,
-        "log_append_time": None,
-        "log_start_offset": -1,
-        "record_errors": [],
-        "error_message": NO_RECORDS,
-    }
+def _produced(index: int) -> produce.PartitionProduceResponse:
+    return produce.PartitionProduceResponse(
+        index=index,
+        error_code=ErrorCode.topic_authorization_failed,
+        base_offset=-1,
+        error_message=NO_RECORDS,
+    )
 
 
-def refuse_fetch(request: Any, _version: int) -> Values:
-    return {
-        "error_code": ErrorCode.none,
-        "session_id": 0,
-        "responses": [
-            {"topic": getattr(topic, "topic", ""), "topic_id": getattr(topic, "topic_id", None)}
-            | {"partitions": [_fetched(partition) for partition in topic.partitions]}
-            for topic in request.topics
-        ],
-    }
+def refuse_fetch(request: fetch.FetchRequest, _version: int) -> fetch.FetchResponse:
+    return fetch.FetchResponse(
+        responses=tuple(
+            [
+                fetch.FetchableTopicResponse(
+                    topic=topic.topic,
+                    topic_id=topic.topic_id,
+                    partitions=tuple([_fetched(partition.partition) for partition in topic.partitions]),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
 
 
-def _fetched(partition: Any) -> Values:
+def _fetched(index: int) -> fetch.PartitionData:
     """Records are empty, not null: librdkafka takes null for damage and asks again at once."""
-    return {
-        "partition_index": partition.partition,
-        "error_code": ErrorCode.topic_authorization_failed,
-        "high_watermark": -1,
-        "last_stable_offset": -1,
-        "log_start_offset": -1,
-        "aborted_transactions": None,
-        "preferred_read_replica": -1,
-        "records": b"",
-    }
+    return fetch.PartitionData(
+        partition_index=index,
+        error_code=ErrorCode.topic_authorization_failed,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
+    )
 
 
-def refuse_find_coordinator(request: Any, version: int) -> Values:
+def refuse_find_coordinator(
+    request: find_coordinator.FindCoordinatorRequest, _version: int
+) -> find_coordinator.FindCoordinatorResponse:
     """Each kind of coordinator with its own code: a producer retries for ever on the error for groups."""
-    error, message = _COORDINATORS.get(getattr(request, "key_type", _GROUP_KEY), _NO_SUCH_KIND)
-    refusal: Values = {
-        "error_code": error,
-        "error_message": message,
-        "node_id": -1,
-        "host": "",
-        "port": -1,
-    }
-    if version < 4:
-        return refusal
-    return {"coordinators": [refusal | {"key": key} for key in request.coordinator_keys]}
+    error, message = _COORDINATORS.get(request.key_type, _NO_SUCH_KIND)
+    return find_coordinator.FindCoordinatorResponse(
+        error_code=error,
+        error_message=message,
+        node_id=-1,
+        port=-1,
+        coordinators=tuple(
+            [
+                find_coordinator.Coordinator(
+                    key=key, node_id=-1, port=-1, error_code=error, error_message=message
+                )
+                for key in request.coordinator_keys
+            ]
+        ),
+    )
 
 
-def refuse_init_producer_id(_request: Any, _version: int) -> Values:
-    return {
-        "error_code": ErrorCode.cluster_authorization_failed,
-        "producer_id": -1,
-        "producer_epoch": -1,
-    }
+def refuse_init_producer_id(_request: InitProducerIdRequest, _version: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=ErrorCode.cluster_authorization_failed, producer_epoch=-1)
 
 
-def refuse_delete_records(request: Any, _version: int) -> Values:
-    refused = {"low_watermark": -1, "error_code": ErrorCode.topic_authorization_failed}
-    return {
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [
-                    {"partition_index": each.partition_index, **refused} for each in topic.partitions
-                ],
-            }
-            for topic in request.topics
-        ]
-    }
+def refuse_delete_records(
+    request: delete_records.DeleteRecordsRequest, _version: int
+) -> delete_records.DeleteRecordsResponse:
+    return delete_records.DeleteRecordsResponse(
+        topics=tuple(
+            [
+                delete_records.DeleteRecordsTopicResult(
+                    name=topic.name,
+                    partitions=tuple(
+                        [
+                            delete_records.DeleteRecordsPartitionResult(
+                                partition_index=partition.partition_index,
+                                low_watermark=-1,
+                                error_code=ErrorCode.topic_authorization_failed,
+                            )
+                            for partition in topic.partitions
+                        ]
+                    ),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
 
 
-def refuse_offset_for_leader_epoch(request: Any, _version: int) -> Values:
-    refused = {"error_code": ErrorCode.topic_authorization_failed, "leader_epoch": -1, "end_offset": -1}
-    return {
-        "topics": [
-            {
-                "topic": topic.topic,
-                "partitions": [{"partition": each.partition, **refused} for each in topic.partitions],
-            }
-            for topic in request.topics
-        ]
-    }
+def refuse_offset_for_leader_epoch(
+    request: offset_for_leader_epoch.OffsetForLeaderEpochRequest, _version: int
+) -> offset_for_leader_epoch.OffsetForLeaderEpochResponse:
+    return offset_for_leader_epoch.OffsetForLeaderEpochResponse(
+        topics=tuple(
+            [
+                offset_for_leader_epoch.OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=tuple(
+                        [
+                            offset_for_leader_epoch.EpochEndOffset(
+                                partition=partition.partition,
+                                error_code=ErrorCode.topic_authorization_failed,
+                            )
+                            for partition in topic.partitions
+                        ]
+                    ),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
 
 
-def refuse_alter_replica_log_dirs(request: Any, _version: int) -> Values:
+def refuse_alter_replica_log_dirs(
+    request: alter_replica_log_dirs.AlterReplicaLogDirsRequest, _version: int
+) -> alter_replica_log_dirs.AlterReplicaLogDirsResponse:
     """A response is by topic, a request by directory first."""
     partitions: dict[str, list[int]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
             partitions.setdefault(topic.name, []).extend(topic.partitions)
-    refused = {"error_code": ErrorCode.cluster_authorization_failed}
-    return {
-        "results": [
-            {
-                "topic_name": name,
-                "partitions": [{"partition_index": index, **refused} for index in indexes],
-            }
-            for name, indexes in partitions.items()
-        ]
-    }
+    return alter_replica_log_dirs.AlterReplicaLogDirsResponse(
+        results=tuple(
+            [
+                alter_replica_log_dirs.AlterReplicaLogDirTopicResult(
+                    topic_name=name,
+                    partitions=tuple(
+                        [
+                            alter_replica_log_dirs.AlterReplicaLogDirPartitionResult(
+                                partition_index=index, error_code=ErrorCode.cluster_authorization_failed
+                            )
+                            for index in indexes
+                        ]
+                    ),
+                )
+                for name, indexes in partitions.items()
+            ]
+        )
+    )
 
 
-def refuse_describe_producers(request: Any, _version: int) -> Values:
-    refused = {
-        "error_code": ErrorCode.topic_authorization_failed,
-        "error_message": NO_RECORDS,
-        "active_producers": (),
-    }
-    return {
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [{"partition_index": index, **refused} for index in topic.partition_indexes],
-            }
-            for topic in request.topics
-        ]
-    }
-
-
-def _topic(topic: Any) -> Values:
-    return {"name": getattr(topic, "name", ""), "topic_id": getattr(topic, "topic_id", None)}
+def refuse_describe_producers(
+    request: describe_producers.DescribeProducersRequest, _version: int
+) -> describe_producers.DescribeProducersResponse:
+    return describe_producers.DescribeProducersResponse(
+        topics=tuple(
+            [
+                describe_producers.TopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        [
+                            describe_producers.PartitionResponse(
+                                partition_index=index,
+                                error_code=ErrorCode.topic_authorization_failed,
+                                error_message=NO_RECORDS,
+                            )
+                            for index in topic.partition_indexes
+                        ]
+                    ),
+                )
+                for topic in request.topics
+            ]
+        )
+    )

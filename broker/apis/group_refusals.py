@@ -4,12 +4,45 @@ There are none here. To ask for one is answered truly: it is not there. To join 
 refused with the lack of authorization, which no client retries (`broker.apis.data_refusals` says why).
 """
 
-from collections.abc import Iterable
-from typing import Any
-
 from kio.schema.errors import ErrorCode
 
-from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages import (
+    consumer_group_describe,
+    delete_groups,
+    describe_groups,
+    describe_share_group_offsets,
+    offset_commit,
+    offset_fetch,
+    share_group_describe,
+    streams_group_describe,
+)
+from kquorum.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
+from kquorum.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kquorum.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+)
+from kquorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kquorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kquorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kquorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kquorum.wire.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from kquorum.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from kquorum.wire.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from kquorum.wire.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+from kquorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"
 _REFUSED = ErrorCode.group_authorization_failed
@@ -17,148 +50,220 @@ _ABSENT = ErrorCode.group_id_not_found
 # From these versions on the name means what is said here.
 _FIRST_JOIN_WITH_NULL_PROTOCOL = 7
 _FIRST_DESCRIPTION_WITH_ABSENCE = 6
-_OF_GROUP: Values = {"error_code": _REFUSED, "error_message": NO_GROUPS}
-_ABSENT_GROUP: Values = {"error_code": _ABSENT, "error_message": NO_GROUPS}
+_ONLY_FETCH_WITH_ERRORS_IN_PARTITIONS = 1
 
 
-def topics_refused(topics: Iterable[Any], error: ErrorCode) -> list[Values]:
-    """Each partition of each topic with the error, by name or by id as the version has it."""
-    return [
-        {
-            **({"topic_id": topic.topic_id} if hasattr(topic, "topic_id") else {"name": topic.name}),
-            "partitions": [
-                {"partition_index": partition.partition_index, "error_code": error}
+def refuse_offset_commit(
+    request: offset_commit.OffsetCommitRequest, _version: int
+) -> offset_commit.OffsetCommitResponse:
+    return offset_commit.OffsetCommitResponse(topics=tuple([_uncommitted(topic) for topic in request.topics]))
+
+
+def _uncommitted(topic: offset_commit.OffsetCommitRequestTopic) -> offset_commit.OffsetCommitResponseTopic:
+    return offset_commit.OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            [
+                offset_commit.OffsetCommitResponsePartition(
+                    partition_index=partition.partition_index, error_code=_REFUSED
+                )
                 for partition in topic.partitions
-            ],
-        }
-        for topic in topics
-    ]
+            ]
+        ),
+    )
 
 
-def refuse_offset_commit(request: Any, _version: int) -> Values:
-    return {"topics": topics_refused(request.topics, _REFUSED)}
-
-
-def refuse_offset_fetch(request: Any, version: int) -> Values:
+def refuse_offset_fetch(
+    request: offset_fetch.OffsetFetchRequest, version: int
+) -> offset_fetch.OffsetFetchResponse:
     """Version 1 has room for an error in its partitions only, version 8 and later in each group."""
-    if version >= 8:
-        refused = [
-            {"group_id": group.group_id, "topics": (), "error_code": _REFUSED} for group in request.groups
-        ]
-        return {"groups": refused}
-    nothing = {"committed_offset": -1, "metadata": "", "error_code": _REFUSED}
-    topics = [
-        {
-            "name": topic.name,
-            "partitions": [{"partition_index": index, **nothing} for index in topic.partition_indexes],
-        }
-        for topic in request.topics or ()
-    ]
-    return {"topics": topics if version == 1 else (), "error_code": _REFUSED}
+    has_no_other_room = version == _ONLY_FETCH_WITH_ERRORS_IN_PARTITIONS
+    return offset_fetch.OffsetFetchResponse(
+        topics=tuple([_unfetched(topic) for topic in request.topics or ()]) if has_no_other_room else (),
+        error_code=_REFUSED,
+        groups=tuple(
+            [
+                offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=_REFUSED)
+                for group in request.groups
+            ]
+        ),
+    )
 
 
-def refuse_join_group(request: Any, version: int) -> Values:
-    return {
-        "error_code": _REFUSED,
-        "generation_id": -1,
-        "protocol_type": None,
-        "protocol_name": None if version >= _FIRST_JOIN_WITH_NULL_PROTOCOL else "",
-        "leader": "",
-        "member_id": request.member_id,
-        "members": (),
-    }
+def _unfetched(topic: offset_fetch.OffsetFetchRequestTopic) -> offset_fetch.OffsetFetchResponseTopic:
+    return offset_fetch.OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            [
+                offset_fetch.OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=-1, error_code=_REFUSED
+                )
+                for index in topic.partition_indexes
+            ]
+        ),
+    )
 
 
-def refuse_sync_group(_request: Any, _version: int) -> Values:
-    return {"error_code": _REFUSED, "protocol_type": None, "protocol_name": None, "assignment": b""}
+def refuse_join_group(request: JoinGroupRequest, version: int) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=_REFUSED,
+        protocol_name=None if version >= _FIRST_JOIN_WITH_NULL_PROTOCOL else "",
+        member_id=request.member_id,
+    )
 
 
-def refuse_heartbeat(_request: Any, _version: int) -> Values:
-    return {"error_code": _REFUSED}
+def refuse_sync_group(_request: SyncGroupRequest, _version: int) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=_REFUSED)
 
 
-def refuse_leave_group(_request: Any, _version: int) -> Values:
-    return {"error_code": _REFUSED, "members": ()}
+def refuse_heartbeat(_request: HeartbeatRequest, _version: int) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=_REFUSED)
 
 
-def refuse_member_heartbeat(_request: Any, _version: int) -> Values:
-    """Of a consumer group (KIP-848) or a share group (KIP-932)."""
-    return {**_OF_GROUP, "member_id": None, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None}
+def refuse_leave_group(_request: LeaveGroupRequest, _version: int) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=_REFUSED)
 
 
-def refuse_streams_heartbeat(request: Any, _version: int) -> Values:
-    return {
-        **_OF_GROUP,
-        "member_id": request.member_id,
-        "member_epoch": 0,
-        "heartbeat_interval": 0,
-        "acceptable_recovery_lag": 0,
-        "task_offset_interval": 0,
-        "status": None,
-        "active_tasks": None,
-        "standby_tasks": None,
-        "warmup_tasks": None,
-        "endpoint_information_epoch": 0,
-        "partitions_by_user_endpoint": None,
-    }
+def refuse_consumer_heartbeat(
+    _request: ConsumerGroupHeartbeatRequest, _version: int
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=_REFUSED, error_message=NO_GROUPS)
 
 
-def refuse_share_records(_request: Any, _version: int) -> Values:
-    """ShareFetch and ShareAcknowledge."""
-    return {**_OF_GROUP, "acquisition_lock_timeout": 0, "responses": (), "node_endpoints": ()}
+def refuse_share_heartbeat(
+    _request: ShareGroupHeartbeatRequest, _version: int
+) -> ShareGroupHeartbeatResponse:
+    return ShareGroupHeartbeatResponse(error_code=_REFUSED, error_message=NO_GROUPS)
 
 
-def describe_absent_groups(request: Any, version: int) -> Values:
+def refuse_streams_heartbeat(
+    request: StreamsGroupHeartbeatRequest, _version: int
+) -> StreamsGroupHeartbeatResponse:
+    return StreamsGroupHeartbeatResponse(
+        error_code=_REFUSED,
+        error_message=NO_GROUPS,
+        member_id=request.member_id,
+        status=None,
+        active_tasks=None,
+        standby_tasks=None,
+        warmup_tasks=None,
+        partitions_by_user_endpoint=None,
+    )
+
+
+def refuse_share_fetch(_request: ShareFetchRequest, _version: int) -> ShareFetchResponse:
+    return ShareFetchResponse(error_code=_REFUSED, error_message=NO_GROUPS)
+
+
+def refuse_share_acknowledge(_request: ShareAcknowledgeRequest, _version: int) -> ShareAcknowledgeResponse:
+    return ShareAcknowledgeResponse(error_code=_REFUSED, error_message=NO_GROUPS)
+
+
+def describe_absent_groups(
+    request: describe_groups.DescribeGroupsRequest, version: int
+) -> describe_groups.DescribeGroupsResponse:
     """Before version 6 a group that is not there is one in the state Dead, without an error, as in Kafka."""
     says_absence = version >= _FIRST_DESCRIPTION_WITH_ABSENCE
-    return {
-        "groups": [
-            {
-                "error_code": _ABSENT if says_absence else ErrorCode.none,
-                "error_message": NO_GROUPS if says_absence else None,
-                "group_id": group_id,
-                "group_state": "Dead",
-                "protocol_type": "",
-                "protocol_data": "",
-                "members": (),
-            }
-            for group_id in request.groups
-        ]
-    }
+    return describe_groups.DescribeGroupsResponse(
+        groups=tuple(
+            [
+                describe_groups.DescribedGroup(
+                    error_code=_ABSENT if says_absence else ErrorCode.none,
+                    error_message=NO_GROUPS if says_absence else None,
+                    group_id=group_id,
+                    group_state="Dead",
+                )
+                for group_id in request.groups
+            ]
+        )
+    )
 
 
-def describe_absent_members(request: Any, _version: int) -> Values:
-    """Consumer and share groups."""
-    nothing = {
-        "group_state": "",
-        "group_epoch": 0,
-        "assignment_epoch": 0,
-        "assignor_name": "",
-        "members": (),
-    }
-    return {"groups": [{**_ABSENT_GROUP, "group_id": group_id, **nothing} for group_id in request.group_ids]}
+def describe_absent_consumers(
+    request: consumer_group_describe.ConsumerGroupDescribeRequest, _version: int
+) -> consumer_group_describe.ConsumerGroupDescribeResponse:
+    return consumer_group_describe.ConsumerGroupDescribeResponse(
+        groups=tuple(
+            [
+                consumer_group_describe.DescribedGroup(
+                    error_code=_ABSENT, error_message=NO_GROUPS, group_id=group_id
+                )
+                for group_id in request.group_ids
+            ]
+        )
+    )
 
 
-def describe_absent_streams(request: Any, _version: int) -> Values:
-    nothing = {"group_state": "", "group_epoch": 0, "assignment_epoch": 0, "topology": None, "members": ()}
-    return {"groups": [{**_ABSENT_GROUP, "group_id": group_id, **nothing} for group_id in request.group_ids]}
+def describe_absent_shares(
+    request: share_group_describe.ShareGroupDescribeRequest, _version: int
+) -> share_group_describe.ShareGroupDescribeResponse:
+    return share_group_describe.ShareGroupDescribeResponse(
+        groups=tuple(
+            [
+                share_group_describe.DescribedGroup(
+                    error_code=_ABSENT, error_message=NO_GROUPS, group_id=group_id
+                )
+                for group_id in request.group_ids
+            ]
+        )
+    )
 
 
-def delete_absent_groups(request: Any, _version: int) -> Values:
-    return {
-        "results": [{"group_id": group_id, "error_code": _ABSENT} for group_id in request.groups_names],
-    }
+def describe_absent_streams(
+    request: streams_group_describe.StreamsGroupDescribeRequest, _version: int
+) -> streams_group_describe.StreamsGroupDescribeResponse:
+    return streams_group_describe.StreamsGroupDescribeResponse(
+        groups=tuple(
+            [
+                streams_group_describe.DescribedGroup(
+                    error_code=_ABSENT, error_message=NO_GROUPS, group_id=group_id
+                )
+                for group_id in request.group_ids
+            ]
+        )
+    )
 
 
-def delete_absent_offsets(_request: Any, _version: int) -> Values:
-    return {"error_code": _ABSENT, "topics": ()}
+def delete_absent_groups(
+    request: delete_groups.DeleteGroupsRequest, _version: int
+) -> delete_groups.DeleteGroupsResponse:
+    return delete_groups.DeleteGroupsResponse(
+        results=tuple(
+            [
+                delete_groups.DeletableGroupResult(group_id=group_id, error_code=_ABSENT)
+                for group_id in request.groups_names
+            ]
+        )
+    )
 
 
-def describe_absent_share_offsets(request: Any, _version: int) -> Values:
-    return {
-        "groups": [{"group_id": group.group_id, "topics": (), **_ABSENT_GROUP} for group in request.groups]
-    }
+def delete_absent_offsets(_request: OffsetDeleteRequest, _version: int) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=_ABSENT)
 
 
-def change_absent_share_offsets(_request: Any, _version: int) -> Values:
-    return {**_ABSENT_GROUP, "responses": ()}
+def describe_absent_share_offsets(
+    request: describe_share_group_offsets.DescribeShareGroupOffsetsRequest, _version: int
+) -> describe_share_group_offsets.DescribeShareGroupOffsetsResponse:
+    return describe_share_group_offsets.DescribeShareGroupOffsetsResponse(
+        groups=tuple(
+            [
+                describe_share_group_offsets.DescribeShareGroupOffsetsResponseGroup(
+                    group_id=group.group_id, error_code=_ABSENT, error_message=NO_GROUPS
+                )
+                for group in request.groups
+            ]
+        )
+    )
+
+
+def alter_absent_share_offsets(
+    _request: AlterShareGroupOffsetsRequest, _version: int
+) -> AlterShareGroupOffsetsResponse:
+    return AlterShareGroupOffsetsResponse(error_code=_ABSENT, error_message=NO_GROUPS)
+
+
+def delete_absent_share_offsets(
+    _request: DeleteShareGroupOffsetsRequest, _version: int
+) -> DeleteShareGroupOffsetsResponse:
+    return DeleteShareGroupOffsetsResponse(error_code=_ABSENT, error_message=NO_GROUPS)

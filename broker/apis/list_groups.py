@@ -3,18 +3,18 @@
 kafka-configs asks for the groups before it shows the config of one.
 """
 
-from typing import Any, Final
-
-from kio.schema.errors import ErrorCode
+from typing import Final
 
 from kquorum.broker.apis.api import Authorized, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 
 
-def handle_list_groups(_context: RequestContext, _request: Any, _services: BrokerServices) -> Values:
-    return {"error_code": ErrorCode.none, "groups": ()}
+def handle_list_groups(
+    _context: RequestContext, _request: ListGroupsRequest, _services: BrokerServices
+) -> ListGroupsResponse:
+    return ListGroupsResponse()
 
 
 API: Final = Local(ApiKey.LIST_GROUPS, Authorized.NOT_NEEDED, handle=handle_list_groups)

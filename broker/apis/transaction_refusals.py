@@ -4,15 +4,22 @@ To list or describe them is answered truly; to take part in one is refused with 
 (`broker.apis.data_refusals` says why).
 """
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from kquorum.broker.apis.group_refusals import topics_refused
-from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages import (
+    add_partitions_to_txn,
+    describe_transactions,
+    txn_offset_commit,
+    write_txn_markers,
+)
+from kquorum.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kquorum.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _REFUSED = ErrorCode.transactional_id_authorization_failed
-_FIRST_IN_BATCHES = 4
 # As Kafka's TransactionState names them.
 TRANSACTION_STATES: Final = frozenset(
     {
@@ -28,86 +35,127 @@ TRANSACTION_STATES: Final = frozenset(
 )
 
 
-def refuse_add_partitions(request: Any, version: int) -> Values:
-    """From version 4 on in batches of transactions, which only brokers send (KIP-890)."""
-    if version < _FIRST_IN_BATCHES:
-        return {"results_by_topic_v3_and_below": _added(request.v3_and_below_topics)}
-    return {
-        "error_code": ErrorCode.none,
-        "results_by_transaction": [
-            {"transactional_id": each.transactional_id, "topic_results": _added(each.topics)}
-            for each in request.transactions
-        ],
-    }
+def refuse_add_partitions(
+    request: add_partitions_to_txn.AddPartitionsToTxnRequest, _version: int
+) -> add_partitions_to_txn.AddPartitionsToTxnResponse:
+    """From version 4 on in batches of transactions, which only brokers send (KIP-890). The fields of the other
+    versions are empty."""
+    return add_partitions_to_txn.AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=_added(request.v3_and_below_topics),
+        results_by_transaction=tuple(
+            [
+                add_partitions_to_txn.AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id, topic_results=_added(each.topics)
+                )
+                for each in request.transactions
+            ]
+        ),
+    )
 
 
-def _added(topics: Any) -> list[Values]:
-    return [
-        {
-            "name": topic.name,
-            "results_by_partition": [
-                {"partition_index": index, "partition_error_code": _REFUSED} for index in topic.partitions
-            ],
-        }
-        for topic in topics
-    ]
+def _added(
+    topics: Iterable[add_partitions_to_txn.AddPartitionsToTxnTopic],
+) -> tuple[add_partitions_to_txn.AddPartitionsToTxnTopicResult, ...]:
+    return tuple(
+        [
+            add_partitions_to_txn.AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    [
+                        add_partitions_to_txn.AddPartitionsToTxnPartitionResult(
+                            partition_index=index, partition_error_code=_REFUSED
+                        )
+                        for index in topic.partitions
+                    ]
+                ),
+            )
+            for topic in topics
+        ]
+    )
 
 
-def refuse_add_offsets(_request: Any, _version: int) -> Values:
-    return {"error_code": _REFUSED}
+def refuse_add_offsets(_request: AddOffsetsToTxnRequest, _version: int) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=_REFUSED)
 
 
-def refuse_end(_request: Any, _version: int) -> Values:
-    return {"error_code": _REFUSED, "producer_id": -1, "producer_epoch": -1}
+def refuse_end(_request: EndTxnRequest, _version: int) -> EndTxnResponse:
+    return EndTxnResponse(error_code=_REFUSED)
 
 
-def refuse_offset_commit(request: Any, _version: int) -> Values:
-    return {"topics": topics_refused(request.topics, _REFUSED)}
+def refuse_offset_commit(
+    request: txn_offset_commit.TxnOffsetCommitRequest, _version: int
+) -> txn_offset_commit.TxnOffsetCommitResponse:
+    return txn_offset_commit.TxnOffsetCommitResponse(
+        topics=tuple(
+            [
+                txn_offset_commit.TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=tuple(
+                        [
+                            txn_offset_commit.TxnOffsetCommitResponsePartition(
+                                partition_index=partition.partition_index, error_code=_REFUSED
+                            )
+                            for partition in topic.partitions
+                        ]
+                    ),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
 
 
-def refuse_markers(request: Any, _version: int) -> Values:
+def refuse_markers(
+    request: write_txn_markers.WriteTxnMarkersRequest, _version: int
+) -> write_txn_markers.WriteTxnMarkersResponse:
     """An administrator sends them, to end a transaction that hangs."""
-    return {
-        "markers": [
-            {
-                "producer_id": marker.producer_id,
-                "topics": [
-                    {
-                        "name": topic.name,
-                        "partitions": [
-                            {"partition_index": index, "error_code": ErrorCode.cluster_authorization_failed}
-                            for index in topic.partition_indexes
-                        ],
-                    }
-                    for topic in marker.topics
-                ],
-            }
-            for marker in request.markers
-        ]
-    }
+    return write_txn_markers.WriteTxnMarkersResponse(
+        markers=tuple(
+            [
+                write_txn_markers.WritableTxnMarkerResult(
+                    producer_id=marker.producer_id,
+                    topics=tuple([_marked(topic) for topic in marker.topics]),
+                )
+                for marker in request.markers
+            ]
+        )
+    )
 
 
-def list_no_transactions(request: Any, _version: int) -> Values:
-    return {
-        "error_code": ErrorCode.none,
-        "unknown_state_filters": [each for each in request.state_filters if each not in TRANSACTION_STATES],
-        "transaction_states": (),
-    }
+def _marked(
+    topic: write_txn_markers.WritableTxnMarkerTopic,
+) -> write_txn_markers.WritableTxnMarkerTopicResult:
+    return write_txn_markers.WritableTxnMarkerTopicResult(
+        name=topic.name,
+        partitions=tuple(
+            [
+                write_txn_markers.WritableTxnMarkerPartitionResult(
+                    partition_index=index, error_code=ErrorCode.cluster_authorization_failed
+                )
+                for index in topic.partition_indexes
+            ]
+        ),
+    )
 
 
-def describe_absent_transactions(request: Any, _version: int) -> Values:
-    return {
-        "transaction_states": [
-            {
-                "error_code": ErrorCode.transactional_id_not_found,
-                "transactional_id": transactional_id,
-                "transaction_state": "",
-                "transaction_timeout": 0,
-                "transaction_start_time": 0,
-                "producer_id": 0,
-                "producer_epoch": 0,
-                "topics": (),
-            }
-            for transactional_id in request.transactional_ids
-        ]
-    }
+def list_no_transactions(request: ListTransactionsRequest, _version: int) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        unknown_state_filters=tuple(
+            [each for each in request.state_filters if each not in TRANSACTION_STATES]
+        )
+    )
+
+
+def describe_absent_transactions(
+    request: describe_transactions.DescribeTransactionsRequest, _version: int
+) -> describe_transactions.DescribeTransactionsResponse:
+    return describe_transactions.DescribeTransactionsResponse(
+        transaction_states=tuple(
+            [
+                describe_transactions.TransactionState(
+                    error_code=ErrorCode.transactional_id_not_found, transactional_id=transactional_id
+                )
+                for transactional_id in request.transactional_ids
+            ]
+        )
+    )

@@ -26,6 +26,7 @@ from kquorum.network.connection import UNSECURED, KafkaConnection
 from kquorum.network.errors import CannotConnect, ConnectionLost, RequestTimedOut
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.wire.errors import DecodeError
+from kquorum.wire.message_schema import R, Request, Response
 from kquorum.wire.protocol.api_keys import ApiKey
 
 RETRY_PAUSE_MS: Final = 50
@@ -106,7 +107,7 @@ class _Sending(NamedTuple):
     """What is sent in each attempt."""
 
     api_key: ApiKey
-    body: "Mapping[str, object] | RequestPayload"
+    body: "Mapping[str, object] | RequestPayload | Request[Response]"
     header_fields: tuple[tuple[int, bytes], ...]
     is_for_the_leader: Callable[[Any], bool]
 
@@ -138,10 +139,19 @@ class ControllerChannel:
         self._alone: dict[KafkaConnection, ControllerAddress] = {}
         self._shares = Shares(SHARE_OF_ALL, SHARE_OF_ONE)
 
+    async def call(self, request: Request[R], on_doubt: Callable[[], object] = lambda: None) -> R:
+        """The response to a message of `wire.messages`; for `on_doubt` see `request`.
+
+        Raises ControllerUnavailable, or NoCommonVersion when the controller is too old for the API or for a field that
+        is set.
+        """
+        response: R = await self.request(ApiKey(request.api_key), request, on_doubt)
+        return response
+
     async def request(
         self,
         api_key: ApiKey,
-        body: "Mapping[str, object] | RequestPayload",
+        body: "Mapping[str, object] | RequestPayload | Request[Response]",
         on_doubt: Callable[[], object] = lambda: None,
         *,
         is_done: Callable[[], bool] = lambda: False,
@@ -311,7 +321,12 @@ class ControllerChannel:
 
 
 async def _ask(connection: KafkaConnection, sending: _Sending, timeout_ms: int) -> Any:
-    response: Any = await connection.request(sending.api_key, sending.body, timeout_ms, sending.header_fields)
+    body, fields = sending.body, sending.header_fields
+    response: Any
+    if isinstance(body, Request):
+        response = await connection.call(body, timeout_ms, fields)
+    else:
+        response = await connection.request(sending.api_key, body, timeout_ms, fields)
     if response.error_code is ErrorCode.not_controller or sending.is_for_the_leader(response):
         raise _NotControllerError
     return response

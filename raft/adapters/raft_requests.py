@@ -2,19 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.raft.adapters.driver_ports import Receive
-from kquorum.raft.adapters.kafka_codec.codec import decode_request, encode_refusal, encode_response
+from kquorum.raft.adapters.kafka_codec.codec import KafkaRequest, decode_request, encode_response
 from kquorum.raft.adapters.kafka_codec.partition import Endpoints, Refusal
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import DescribeQuorumResponse, FetchRequest
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import ReplicaKey
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
 
 
 class RaftRequests:
@@ -46,15 +42,15 @@ class RaftRequests:
         """How many requests the core still owes an answer to."""
         return len(self._open)
 
-    def handle(self, context: RequestContext, entity: "RequestPayload", reply: Reply) -> None:
+    def handle(self, context: RequestContext, body: KafkaRequest, reply: Reply) -> None:
         """Take a request of one of `RAFT_APIS`; `reply` is called now or later."""
         if self._is_closed:
             reply(None)
             return
         api_key, version = context.header.api_key, context.header.api_version
-        request = decode_request(api_key, entity)
+        request = decode_request(api_key, body)
         if isinstance(request, Refusal):
-            reply(encode_refusal(api_key, version, request))
+            reply(request.response)
             return
         if isinstance(request, FetchRequest) and request.annotation:
             self._on_annotation(request.replica, request.annotation)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 
@@ -16,16 +16,19 @@ from kquorum.network.connection import UNSECURED, KafkaConnection
 from kquorum.network.errors import AuthenticationFailed, CannotConnect, NoCommonVersion
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.raft.adapters.driver_ports import Receive
-from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, api_key_of, decode_response, encode_request
+from kquorum.raft.adapters.kafka_codec.codec import (
+    CALLED_APIS,
+    KafkaResponse,
+    api_key_of,
+    decode_response,
+    encode_request,
+)
 from kquorum.raft.inputs import FailureReason, RequestFailed, ResponseReceived
 from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, VoterSet
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from kio.static.protocol import ResponsePayload
 
 _FIRST_BOOTSTRAP_ID: Final = -2
 # Kafka's `connections.max.idle.ms`.
@@ -158,7 +161,7 @@ class PeerConnection:
         try:
             if version is None:
                 raise UnsupportedVersion(f"the peer knows no version of {api_key.name} that is ours")
-            future = connection.send(api_key, version, encode_request(outbound.request, version))
+            future = connection.send_request(encode_request(outbound.request, version), version)
         except UnsupportedVersion:
             self._fail_soon(outbound, FailureReason.UNSUPPORTED_VERSION)
             return
@@ -171,7 +174,7 @@ class PeerConnection:
         self,
         connection: KafkaConnection,
         outbound: OutboundRequest,
-        future: "asyncio.Future[ResponsePayload]",
+        future: asyncio.Future[KafkaResponse],
     ) -> None:
         """Responses come in order, so whatever is behind this one would be late as well: begin afresh."""
         if future.cancel():
@@ -185,7 +188,7 @@ class PeerConnection:
         connection: KafkaConnection,
         outbound: OutboundRequest,
         timer: asyncio.TimerHandle,
-        future: "asyncio.Future[ResponsePayload]",
+        future: asyncio.Future[KafkaResponse],
     ) -> None:
         timer.cancel()
         if future.cancelled():
@@ -199,10 +202,10 @@ class PeerConnection:
         self._answered(connection, outbound, future.result())
 
     def _answered(
-        self, connection: KafkaConnection, outbound: OutboundRequest, entity: "ResponsePayload"
+        self, connection: KafkaConnection, outbound: OutboundRequest, answer: KafkaResponse
     ) -> None:
         try:
-            response = decode_response(api_key_of(outbound.request), entity, self._endpoint.listener)
+            response = decode_response(api_key_of(outbound.request), answer, self._endpoint.listener)
         except DecodeError as error:
             self._distrust(connection, error)
             self._fail(outbound, FailureReason.DISCONNECTED)

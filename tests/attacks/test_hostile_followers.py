@@ -36,7 +36,8 @@ from kquorum.raft.roles import Leader
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.headers import decode_response as decode_frame
+from kquorum.wire.protocol.apis import message_types
+from kquorum.wire.protocol.headers import decode_message_response as decode_frame
 from kquorum.wire.protocol.headers import encode_request
 from tests.attacks.rig import rig, send
 from tests.support.calls import calls_of
@@ -299,8 +300,8 @@ def test_no_request_of_the_quorum_passes_without_its_permission(tmp_path: Path) 
                 frame = encode_request(api_key, version, 1, "attacker", encode_body(request, version))
                 answer = await send(built.controller.bound_port, frame)
                 assert answer is not None, f"{api_key.name} reached the replica"
-                _, entity = decode_frame(api_key, version, answer)
-                error = decode_response(api_key, entity).error
+                message = decode_frame(message_types(api_key)[0], version, answer)
+                error = decode_response(api_key, message).error
                 assert error is ErrorCode.cluster_authorization_failed, api_key.name
 
     asyncio.run(test())

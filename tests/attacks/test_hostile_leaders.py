@@ -4,7 +4,7 @@ Raft trusts a voter with valid credentials to keep to the protocol. So what it s
 here counts; nothing else does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -41,6 +41,7 @@ from kquorum.wire.control_records import (
     encode_control_record,
 )
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from kquorum.wire.messages import fetch, vote
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionRecord
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -284,18 +285,19 @@ class Liar:
             leader_id=2, leader_epoch=EPOCH, high_watermark=COMMITTED, log_start_offset=0
         )
 
-    def answer_vote(self, _request: object) -> Mapping[str, object]:
+    def answer_vote(self, _request: object) -> vote.VoteResponse:
         """A node that is slow to send its first Fetch asks for votes before, and hears here who leads."""
         return vote_codec.CODEC.encode_response(VoteResponse(leader_id=2, leader_epoch=EPOCH), None)
 
-    def answer_fetch(self, request: object) -> Mapping[str, object]:
-        fetch = fetch_codec.CODEC.decode_request(request)
+    def answer_fetch(self, request: fetch.FetchRequest) -> fetch.FetchResponse:
+        asked = fetch_codec.CODEC.decode_request(request)
+        assert isinstance(asked, FetchRequest)
         answer = self.honest
-        if fetch.current_leader_epoch == EPOCH and fetch.fetch_offset == 0:
+        if asked.current_leader_epoch == EPOCH and asked.fetch_offset == 0:
             records = [(None, encode_record(NoOpRecord()))] * 2
             batches = (build_batch(offset, EPOCH, 1, records) for offset in range(0, END, 2))
             answer = replace(answer, records=b"".join(each.data for each in batches))
-        elif self.lies and fetch.fetch_offset >= END:
+        elif self.lies and asked.fetch_offset >= END:
             answer = self.lies[self.told % len(self.lies)](answer)
             self.told += 1
         return fetch_codec.CODEC.encode_response(answer, None)

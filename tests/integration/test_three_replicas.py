@@ -171,10 +171,9 @@ def test_a_kafka_client_may_ask_who_leads(tmp_path: Path, version: int) -> None:
         leader.propose(b"one")
         await all_have(replicas, [b"one"])
         connection = await KafkaConnection.connect(HOST, leader.server.bound_port, "asker", 5000)
-        entity = await connection.send(
-            ApiKey.DESCRIBE_QUORUM, version, encode_request(DescribeQuorumRequest(), version)
-        )
-        answer = decode_response(ApiKey.DESCRIBE_QUORUM, entity)
+        request = encode_request(DescribeQuorumRequest(), version)
+        response = await connection.send_request(request, version)
+        answer = decode_response(ApiKey.DESCRIBE_QUORUM, response)
         assert isinstance(answer, DescribeQuorumResponse)
         assert answer.leader_id == leader.node_id
         assert [voter.replica_id for voter in answer.current_voters] == [1, 2, 3]

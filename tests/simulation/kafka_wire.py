@@ -4,7 +4,7 @@ In a world of mixed releases some hosts know only older versions of the quorum's
 the leader's endpoints (KIP-853) or the high watermark in a Fetch (KIP-1166); a pair uses the newest that both know.
 """
 
-from typing import Any
+from typing import TypeVar
 
 from kquorum.raft.adapters.kafka_codec.codec import (
     CALLED_APIS,
@@ -15,13 +15,16 @@ from kquorum.raft.adapters.kafka_codec.codec import (
     encode_response,
 )
 from kquorum.raft.messages import Request, Response
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.message_codec import decode, encode
+from kquorum.wire.message_schema import Message
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.protocol.headers import encode_body
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
+
+M = TypeVar("M", bound=Message)
 
 LISTENER = "CONTROLLER"
 # What a host of an older release knows at most.
@@ -45,8 +48,8 @@ def version_between(one: Host, other: Host, request: Request) -> int:
 def request_over_wire(request: Request, version: int) -> Request:
     """What arrives of a request; raises UnsupportedVersion when that version cannot say it."""
     api_key = api_key_of(request)
-    data = encode(encode_request(request, version))
-    decoded = decode_request(api_key, _decode(request_class(api_key, version), data))
+    data = encode(encode_request(request, version), version)
+    decoded = decode_request(api_key, _decode(message_types(api_key)[0], version, data))
     if not isinstance(decoded, type(request)):
         raise InvariantBroken(f"{request} was understood as {decoded}")
     return decoded
@@ -56,11 +59,11 @@ def response_over_wire(request: Request, response: Response, version: int) -> Re
     """What arrives of the answer to a request that came in `version`."""
     api_key = api_key_of(request)
     data = encode_body(encode_response(api_key, version, response, {}, LISTENER), version)
-    return decode_response(api_key, _decode(response_class(api_key, version), data), LISTENER)
+    return decode_response(api_key, _decode(message_types(api_key)[1], version, data), LISTENER)
 
 
-def _decode(cls: type[Any], data: bytes) -> Any:
-    entity, end = decode(cls, data)
+def _decode(cls: type[M], version: int, data: bytes) -> M:
+    message, end = decode(cls, version, data)
     if end != len(data):
-        raise InvariantBroken(f"{len(data) - end} bytes are left over behind {entity}")
-    return entity
+        raise InvariantBroken(f"{len(data) - end} bytes are left over behind {message}")
+    return message

@@ -5,10 +5,11 @@ from typing import Any
 
 from kquorum.wire import message_codec
 from kquorum.wire.codec import decode, encode
-from kquorum.wire.message_schema import Response
+from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.protocol.apis import message_types, request_class, response_class
 from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.headers import encode_body
 
 _MOST_ELEMENTS = 10_000_000
 
@@ -19,8 +20,9 @@ def request_of(api_key: int, version: int, values: Mapping[str, object]) -> Any:
 
 
 def as_read(api_key: int, version: int, entity: Any) -> Any:
-    """What a handler gets for kio's entity of a request."""
-    return read_request(api_key, version, encode(entity), 0, _MOST_ELEMENTS)[0]
+    """What a handler gets of a request, which is a message or kio's entity."""
+    data = message_codec.encode(entity, version) if isinstance(entity, Request) else encode(entity)
+    return read_request(api_key, version, data, 0, _MOST_ELEMENTS)[0]
 
 
 def answer_of(api_key: int, version: int, answer: Any) -> Any:
@@ -37,3 +39,8 @@ def read_answer(api_key: int, version: int, answer: Any) -> Any:
     message, end = message_codec.decode(message_types(api_key)[1], version, encoded)
     assert end == len(encoded), f"{len(encoded) - end} bytes follow the answer"
     return message
+
+
+def as_answered(api_key: int, version: int, answer: Any) -> Any:
+    """The message that a client reads: of a message, of bytes, or of kio's entity."""
+    return message_codec.decode(message_types(api_key)[1], version, encode_body(answer, version))[0]

@@ -4,30 +4,30 @@ Only the asking side: a listener's server answers ApiVersions itself (`network.a
 from version 3 on, and those that begin at level 0, such as kraft.version, from version 4 on.
 """
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from kquorum.raft.adapters.kafka_codec.partition import ApiCodec, Values
+from kquorum.raft.adapters.kafka_codec.partition import ApiCodec
 from kquorum.raft.messages import ApiVersionsRequest, ApiVersionsResponse
 from kquorum.raft.voters import Endpoint, VersionRange
+from kquorum.wire.messages import api_versions as kafka
 from kquorum.wire.protocol.api_keys import ApiKey
 
 _FEATURE = "kraft.version"
-_SOFTWARE: Values = {"client_software_name": "kquorum", "client_software_version": "unknown"}
 
 
-def encode_request(_request: ApiVersionsRequest, _version: int) -> Values:
-    return _SOFTWARE
+def encode_request(_request: ApiVersionsRequest, _version: int) -> kafka.ApiVersionsRequest:
+    return kafka.ApiVersionsRequest(client_software_name="kquorum", client_software_version="unknown")
 
 
-def decode_response(entity: Any, _listener: str) -> ApiVersionsResponse:
+def decode_response(response: kafka.ApiVersionsResponse, _listener: str) -> ApiVersionsResponse:
     ranges = {
         feature.name: VersionRange(feature.min_version, feature.max_version)
-        for feature in getattr(entity, "supported_features", ())
+        for feature in response.supported_features
     }
-    return ApiVersionsResponse(error=entity.error_code, kraft_versions=ranges.get(_FEATURE))
+    return ApiVersionsResponse(error=response.error_code, kraft_versions=ranges.get(_FEATURE))
 
 
-def _decode_request(_entity: Any) -> NoReturn:
+def _decode_request(_request: kafka.ApiVersionsRequest) -> NoReturn:
     raise AssertionError("the replica is never asked for ApiVersions: its listener answers")
 
 

@@ -1,7 +1,7 @@
-"""Which codec serves which API and which message, and the way from values to entities."""
+"""Which codec serves which API and which message."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import Any, Final, cast
 
 from kquorum.raft.adapters.kafka_codec import (
     api_versions,
@@ -30,15 +30,15 @@ from kquorum.raft.messages import (
     UpdateRaftVoterRequest,
     VoteRequest,
 )
+from kquorum.wire import message_schema
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import EncodedBody
 
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload, ResponsePayload
+KafkaRequest = message_schema.Request[message_schema.Response]
+KafkaResponse = message_schema.Response
+_AnyCodec = ApiCodec[Any, Any, Any, Any]
 
-_BY_MESSAGE: Mapping[type[Request], ApiCodec] = {
+_BY_MESSAGE: Final[Mapping[type[Request], _AnyCodec]] = {
     VoteRequest: vote.CODEC,
     BeginQuorumEpochRequest: begin_quorum_epoch.CODEC,
     EndQuorumEpochRequest: end_quorum_epoch.CODEC,
@@ -50,7 +50,7 @@ _BY_MESSAGE: Mapping[type[Request], ApiCodec] = {
     UpdateRaftVoterRequest: change_voters.UPDATE_CODEC,
     ApiVersionsRequest: api_versions.CODEC,
 }
-_BY_API_KEY: Mapping[int, ApiCodec] = {codec.api_key: codec for codec in _BY_MESSAGE.values()}
+_BY_API_KEY: Final[Mapping[int, _AnyCodec]] = {codec.api_key: codec for codec in _BY_MESSAGE.values()}
 
 # The versions of each API that a transport may use.
 CALLED_APIS: Mapping[ApiKey, tuple[int, int]] = {
@@ -66,20 +66,19 @@ def api_key_of(request: Request) -> ApiKey:
     return ApiKey(_BY_MESSAGE[type(request)].api_key)
 
 
-def encode_request(request: Request, version: int) -> "RequestPayload":
-    """The entity of one version; raises UnsupportedVersion when that version cannot say what is meant."""
-    codec = _BY_MESSAGE[type(request)]
-    return build(request_class(codec.api_key, version), codec.encode_request(request, version))
+def encode_request(request: Request, version: int) -> KafkaRequest:
+    """For one version; raises UnsupportedVersion when that version cannot say what is meant."""
+    return cast(KafkaRequest, _BY_MESSAGE[type(request)].encode_request(request, version))
 
 
-def decode_request(api_key: int, entity: "RequestPayload") -> Request | Refusal:
+def decode_request(api_key: int, request: KafkaRequest) -> Request | Refusal:
     """The core's message, or the answer to be given when the request is not about the metadata partition."""
-    return cast(Request | Refusal, _BY_API_KEY[api_key].decode_request(entity))
+    return cast(Request | Refusal, _BY_API_KEY[api_key].decode_request(request))
 
 
 def encode_response(
     api_key: int, version: int, response: Response, endpoints: Endpoints, listener: str = ""
-) -> "ResponsePayload | EncodedBody":
+) -> KafkaResponse | EncodedBody:
     """The answer in one version, to a peer that asked through `listener`.
 
     Where the leader listens is the response's to say; `endpoints`, by node id, is asked if it does not.
@@ -88,23 +87,18 @@ def encode_response(
         body = encode_ordinary(version, response, endpoint_of_leader(response, endpoints, listener))
         if body is not None:
             return EncodedBody(body)
-    return build_response(api_key, version, response, endpoints, listener)
+    return build_response(api_key, response, endpoints, listener)
 
 
 def build_response(
-    api_key: int, version: int, response: Response, endpoints: Endpoints, listener: str = ""
-) -> "ResponsePayload":
-    """As `encode_response`, always as an entity."""
+    api_key: int, response: Response, endpoints: Endpoints, listener: str = ""
+) -> KafkaResponse:
+    """As `encode_response`, always as a message."""
     leader = endpoint_of_leader(response, endpoints, listener)
-    values = _BY_API_KEY[api_key].encode_response(response, leader)
-    return build(response_class(api_key, version), values)
+    return cast(KafkaResponse, _BY_API_KEY[api_key].encode_response(response, leader))
 
 
-def encode_refusal(api_key: int, version: int, refusal: Refusal) -> "ResponsePayload":
-    return build(response_class(api_key, version), refusal.values)
-
-
-def decode_response(api_key: int, entity: "ResponsePayload", listener: str = "") -> Response:
+def decode_response(api_key: int, response: KafkaResponse, listener: str = "") -> Response:
     """`listener` is the quorum's, by which the leader's endpoint goes. Raises DecodeError when the answer is not about
     the metadata partition."""
-    return cast(Response, _BY_API_KEY[api_key].decode_response(entity, listener))
+    return cast(Response, _BY_API_KEY[api_key].decode_response(response, listener))

@@ -4,69 +4,63 @@ Responses may carry an annotation of our own in all of them (`wire.protocol.exte
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from kquorum.raft.adapters.kafka_codec.partition import (
+    PARTITION,
+    TOPIC_NAME,
     ApiCodec,
     Refusal,
-    Values,
-    directory_id,
     find_partition,
-    listener_values,
+    known,
+    listeners_from,
     listeners_of,
-    response_partition,
-    topics_of,
 )
 from kquorum.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaStatus
 from kquorum.raft.voters import Endpoint
+from kquorum.wire.messages import describe_quorum as kafka
 from kquorum.wire.protocol.api_keys import ApiKey
 
 
-def decode_request(entity: Any) -> DescribeQuorumRequest | Refusal:
-    if find_partition(entity.topics) is not None:
+def decode_request(request: kafka.DescribeQuorumRequest) -> DescribeQuorumRequest | Refusal:
+    if find_partition(request.topics) is not None:
         return DescribeQuorumRequest()
-    topics = [_unknown_topic(topic) for topic in entity.topics]
-    return Refusal(_response_values(ErrorCode.none, topics))
+    topics = tuple([_unknown_topic(topic) for topic in request.topics])
+    return Refusal(kafka.DescribeQuorumResponse(error_message=None, topics=topics))
 
 
-def _response_values(error: ErrorCode, topics: Sequence[Values], nodes: Sequence[Values] = ()) -> Values:
-    return {"error_code": error, "error_message": None, "topics": topics, "nodes": nodes}
+def _unknown_topic(topic: kafka.RequestTopicData) -> kafka.ResponseTopicData:
+    error = ErrorCode.unknown_topic_or_partition
+    return kafka.ResponseTopicData(
+        topic_name=topic.topic_name,
+        partitions=tuple(
+            [
+                kafka.ResponsePartitionData(
+                    partition_index=partition.partition_index,
+                    error_code=error,
+                    error_message=error.name,
+                    leader_id=-1,
+                    leader_epoch=-1,
+                    high_watermark=-1,
+                )
+                for partition in topic.partitions
+            ]
+        ),
+    )
 
 
-def _unknown_topic(topic: Any) -> Values:
-    return {
-        "topic_name": topic.topic_name,
-        "partitions": [
-            _partition_values(partition.partition_index, ErrorCode.unknown_topic_or_partition)
-            for partition in topic.partitions
-        ],
-    }
+def encode_request(_request: DescribeQuorumRequest, _version: int) -> kafka.DescribeQuorumRequest:
+    partition = kafka.RequestPartitionData(partition_index=PARTITION)
+    return kafka.DescribeQuorumRequest(
+        topics=(kafka.RequestTopicData(topic_name=TOPIC_NAME, partitions=(partition,)),)
+    )
 
 
-def _partition_values(index: int, error: ErrorCode) -> Values:
-    """A partition that says nothing but its error."""
-    return {
-        "partition_index": index,
-        "error_code": error,
-        "error_message": None if error is ErrorCode.none else error.name,
-        "leader_id": -1,
-        "leader_epoch": -1,
-        "high_watermark": -1,
-        "current_voters": [],
-        "observers": [],
-    }
-
-
-def encode_request(_request: DescribeQuorumRequest, _version: int) -> Values:
-    return {"topics": topics_of({})}
-
-
-def decode_response(entity: Any, _listener: str) -> DescribeQuorumResponse:
-    if entity.error_code is not ErrorCode.none:
-        return DescribeQuorumResponse(error=entity.error_code, is_top_level=True)
-    partition = response_partition(entity.topics)
+def decode_response(response: kafka.DescribeQuorumResponse, _listener: str) -> DescribeQuorumResponse:
+    if response.error_code is not ErrorCode.none:
+        return DescribeQuorumResponse(error=response.error_code, is_top_level=True)
+    partition = known(find_partition(response.topics))
     return DescribeQuorumResponse(
         error=partition.error_code,
         leader_id=partition.leader_id,
@@ -74,50 +68,62 @@ def decode_response(entity: Any, _listener: str) -> DescribeQuorumResponse:
         high_watermark=partition.high_watermark,
         current_voters=_statuses(partition.current_voters),
         observers=_statuses(partition.observers),
-        nodes={node.node_id: listeners_of(node.listeners) for node in getattr(entity, "nodes", ())},
-        annotation=bytes(entity.annotation),
+        nodes={node.node_id: listeners_of(node.listeners) for node in response.nodes},
+        annotation=response.annotation,
     )
 
 
-def _statuses(states: Sequence[Any]) -> tuple[ReplicaStatus, ...]:
+def _statuses(states: Sequence[kafka.ReplicaState]) -> tuple[ReplicaStatus, ...]:
     return tuple(
         ReplicaStatus(
             replica_id=state.replica_id,
-            directory_id=directory_id(getattr(state, "replica_directory_id", None)),
+            directory_id=state.replica_directory_id,
             log_end_offset=state.log_end_offset,
-            last_fetch_timestamp_ms=getattr(state, "last_fetch_timestamp", -1),
-            last_caught_up_timestamp_ms=getattr(state, "last_caught_up_timestamp", -1),
+            last_fetch_timestamp_ms=state.last_fetch_timestamp,
+            last_caught_up_timestamp_ms=state.last_caught_up_timestamp,
         )
         for state in states
     )
 
 
-def encode_response(response: DescribeQuorumResponse, _leader: Endpoint | None) -> Values:
+def encode_response(
+    response: DescribeQuorumResponse, _leader: Endpoint | None
+) -> kafka.DescribeQuorumResponse:
+    error = response.error
     if response.is_top_level:
-        return _response_values(response.error, [])
-    partition = _partition_values(0, response.error) | {
-        "leader_id": response.leader_id,
-        "leader_epoch": response.leader_epoch,
-        "high_watermark": response.high_watermark,
-        "current_voters": [_status_values(status) for status in response.current_voters],
-        "observers": [_status_values(status) for status in response.observers],
-    }
-    nodes: list[Values] = [
-        {"node_id": node_id, "listeners": listener_values(endpoints)}
-        for node_id, endpoints in response.nodes.items()
-    ]
-    values = _response_values(ErrorCode.none, topics_of(partition), nodes)
-    return values | {"annotation": response.annotation}
+        return kafka.DescribeQuorumResponse(error_code=error, error_message=None)
+    partition = kafka.ResponsePartitionData(
+        partition_index=PARTITION,
+        error_code=error,
+        error_message=None if error is ErrorCode.none else error.name,
+        leader_id=response.leader_id,
+        leader_epoch=response.leader_epoch,
+        high_watermark=response.high_watermark,
+        current_voters=_states(response.current_voters),
+        observers=_states(response.observers),
+    )
+    return kafka.DescribeQuorumResponse(
+        error_message=None,
+        topics=(kafka.ResponseTopicData(topic_name=TOPIC_NAME, partitions=(partition,)),),
+        nodes=tuple(
+            kafka.Node(node_id=node_id, listeners=listeners_from(kafka.Listener, endpoints))
+            for node_id, endpoints in response.nodes.items()
+        ),
+        annotation=response.annotation,
+    )
 
 
-def _status_values(status: ReplicaStatus) -> Values:
-    return {
-        "replica_id": status.replica_id,
-        "replica_directory_id": status.directory_id,
-        "log_end_offset": status.log_end_offset,
-        "last_fetch_timestamp": status.last_fetch_timestamp_ms,
-        "last_caught_up_timestamp": status.last_caught_up_timestamp_ms,
-    }
+def _states(statuses: Sequence[ReplicaStatus]) -> tuple[kafka.ReplicaState, ...]:
+    return tuple(
+        kafka.ReplicaState(
+            replica_id=status.replica_id,
+            replica_directory_id=status.directory_id,
+            log_end_offset=status.log_end_offset,
+            last_fetch_timestamp=status.last_fetch_timestamp_ms,
+            last_caught_up_timestamp=status.last_caught_up_timestamp_ms,
+        )
+        for status in statuses
+    )
 
 
 CODEC = ApiCodec(

@@ -1,92 +1,95 @@
 """EndQuorumEpoch (54), versions 0 and 1: 1 names the successors with their directories (KIP-853)."""
 
-from typing import Any
-
 from kio.schema.errors import ErrorCode
 
 from kquorum.raft.adapters.kafka_codec.partition import (
+    PARTITION,
+    TOPIC_NAME,
     ApiCodec,
     Refusal,
-    Values,
-    directory_id,
     find_partition,
+    known,
     leader_endpoints,
-    listener_values,
+    listeners_from,
     listeners_of,
     node_endpoints,
-    response_partition,
-    top_level_error,
-    topics_of,
 )
 from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.messages import end_quorum_epoch as kafka
 from kquorum.wire.protocol.api_keys import ApiKey
 
 
-def decode_request(entity: Any) -> EndQuorumEpochRequest | Refusal:
-    partition = find_partition(entity.topics)
+def decode_request(request: kafka.EndQuorumEpochRequest) -> EndQuorumEpochRequest | Refusal:
+    partition = find_partition(request.topics)
     if partition is None:
-        return Refusal(top_level_error(ErrorCode.invalid_request))
+        return Refusal(kafka.EndQuorumEpochResponse(error_code=ErrorCode.invalid_request))
     return EndQuorumEpochRequest(
-        cluster_id=entity.cluster_id,
+        cluster_id=request.cluster_id,
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,
         preferred_candidates=_preferred_candidates(partition),
-        leader_endpoints=listeners_of(getattr(entity, "leader_endpoints", ())),
+        leader_endpoints=listeners_of(request.leader_endpoints),
     )
 
 
-def _preferred_candidates(partition: Any) -> tuple[ReplicaKey, ...]:
-    if hasattr(partition, "preferred_candidates"):
-        return tuple(
-            ReplicaKey(item.candidate_id, directory_id(item.candidate_directory_id))
+def _preferred_candidates(partition: kafka.RequestPartitionData) -> tuple[ReplicaKey, ...]:
+    """A version has one of the two fields; the other is empty."""
+    return (
+        *(
+            ReplicaKey(item.candidate_id, item.candidate_directory_id)
             for item in partition.preferred_candidates
-        )
-    return tuple(ReplicaKey(node_id) for node_id in partition.preferred_successors)
+        ),
+        *map(ReplicaKey, partition.preferred_successors),
+    )
 
 
-def encode_request(request: EndQuorumEpochRequest, _version: int) -> Values:
-    partition = {
-        "leader_id": request.leader_id,
-        "leader_epoch": request.leader_epoch,
-        "preferred_successors": [key.id for key in request.preferred_candidates],
-        "preferred_candidates": [
-            {"candidate_id": key.id, "candidate_directory_id": key.directory_id}
-            for key in request.preferred_candidates
-        ],
-    }
-    return {
-        "cluster_id": request.cluster_id,
-        "topics": topics_of(partition),
-        "leader_endpoints": listener_values(request.leader_endpoints),
-    }
+def encode_request(request: EndQuorumEpochRequest, _version: int) -> kafka.EndQuorumEpochRequest:
+    candidates = request.preferred_candidates
+    partition = kafka.RequestPartitionData(
+        partition_index=PARTITION,
+        leader_id=request.leader_id,
+        leader_epoch=request.leader_epoch,
+        preferred_successors=tuple(key.id for key in candidates),
+        preferred_candidates=tuple(
+            kafka.ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id)
+            for key in candidates
+        ),
+    )
+    return kafka.EndQuorumEpochRequest(
+        cluster_id=request.cluster_id,
+        topics=(kafka.RequestTopicData(topic_name=TOPIC_NAME, partitions=(partition,)),),
+        leader_endpoints=listeners_from(kafka.LeaderEndpoint, request.leader_endpoints),
+    )
 
 
-def decode_response(entity: Any, listener: str) -> EndQuorumEpochResponse:
-    if entity.error_code is not ErrorCode.none:
-        return EndQuorumEpochResponse(error=entity.error_code, is_top_level=True)
-    partition = response_partition(entity.topics)
+def decode_response(response: kafka.EndQuorumEpochResponse, listener: str) -> EndQuorumEpochResponse:
+    if response.error_code is not ErrorCode.none:
+        return EndQuorumEpochResponse(error=response.error_code, is_top_level=True)
+    partition = known(find_partition(response.topics))
     return EndQuorumEpochResponse(
         error=partition.error_code,
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,
-        leader_endpoints=leader_endpoints(entity, partition.leader_id, listener),
+        leader_endpoints=leader_endpoints(response.node_endpoints, partition.leader_id, listener),
     )
 
 
-def encode_response(response: EndQuorumEpochResponse, leader: Endpoint | None) -> Values:
+def encode_response(
+    response: EndQuorumEpochResponse, leader: Endpoint | None
+) -> kafka.EndQuorumEpochResponse:
     if response.is_top_level:
-        return top_level_error(response.error)
-    partition = {
-        "error_code": response.error,
-        "leader_id": response.leader_id,
-        "leader_epoch": response.leader_epoch,
-    }
-    return {
-        "error_code": ErrorCode.none,
-        "topics": topics_of(partition),
-        "node_endpoints": node_endpoints(response.leader_id, leader),
-    }
+        return kafka.EndQuorumEpochResponse(error_code=response.error)
+    partition = kafka.ResponsePartitionData(
+        partition_index=PARTITION,
+        error_code=response.error,
+        leader_id=response.leader_id,
+        leader_epoch=response.leader_epoch,
+    )
+    return kafka.EndQuorumEpochResponse(
+        topics=(kafka.ResponseTopicData(topic_name=TOPIC_NAME, partitions=(partition,)),),
+        node_endpoints=node_endpoints(kafka.NodeEndpoint, response.leader_id, leader),
+    )
 
 
 CODEC = ApiCodec(

@@ -1,8 +1,8 @@
 """The ordinary Fetch response straight to bytes: records or none, no divergence, no snapshot, no error.
 
-Every commit passes through here once for each follower; through the generic way (values, entity, codec) it
-costs ten times as much. The layout is that of `FetchResponse.json`, flexible versions 12 to 18; the generic way
-stays for all other answers, and is what the tests compare this one with.
+Every commit passes through here once for each follower; by a message of `wire.messages` it costs five times as much.
+The layout is that of `FetchResponse.json`, flexible versions 12 to 18. All other answers are messages, and the tests
+compare this way with them.
 """
 
 import struct

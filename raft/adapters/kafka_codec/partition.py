@@ -2,93 +2,108 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from uuid import UUID
-
-from kio.schema.errors import ErrorCode
+from typing import Any, Generic, Protocol, TypeVar
 
 from kquorum.raft.messages import NO_LEADER
-from kquorum.raft.voters import ZERO_DIRECTORY, Endpoint
+from kquorum.raft.voters import Endpoint
 from kquorum.wire.errors import DecodeError
-from kquorum.wire.uuids import METADATA_TOPIC_ID
+from kquorum.wire.message_schema import Request, Response
 
 TOPIC_NAME = "__cluster_metadata"
 PARTITION = 0
-Values = dict[str, object]
 Endpoints = Mapping[int, Endpoint]
+
+KafkaRequest = TypeVar("KafkaRequest", bound=Request[Any])
+KafkaResponse = TypeVar("KafkaResponse", bound=Response)
+# Of `raft.messages`.
+RaftRequest = TypeVar("RaftRequest")
+RaftResponse = TypeVar("RaftResponse")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The answer to a request which the core cannot be asked, as values for `wire.protocol.entities.build`."""
+    """The answer to a request which the core cannot be asked."""
 
-    values: Values
+    response: Response
 
 
 @dataclass(frozen=True, slots=True)
-class ApiCodec:
-    """One API between entities (of any version in `versions`, both ends included) and the core's messages.
+class ApiCodec(Generic[KafkaRequest, KafkaResponse, RaftRequest, RaftResponse]):
+    """One API between Kafka's messages (of any version in `versions`, both ends included) and the core's.
 
-    `encode_request` raises UnsupportedVersion when the version cannot say what the request means;
-    `decode_response` raises DecodeError when the answer is not about the metadata partition; its text is the
-    listener that the leader's endpoint belongs to, which no response names. `encode_response` is told where the
-    leader listens, None while that is unknown.
+    `encode_request` raises UnsupportedVersion when the version cannot say what the request means; `decode_response`
+    raises DecodeError when the answer is not about the metadata partition; its text is the listener that the leader's
+    endpoint belongs to, which no response names. `encode_response` gets the endpoint of the leader, None while that is
+    unknown.
     """
 
     api_key: int
     versions: tuple[int, int]
-    decode_request: Callable[[Any], Any]
-    encode_request: Callable[[Any, int], Values]
-    decode_response: Callable[[Any, str], Any]
-    encode_response: Callable[[Any, Endpoint | None], Values]
+    decode_request: Callable[[KafkaRequest], RaftRequest | Refusal]
+    encode_request: Callable[[RaftRequest, int], KafkaRequest]
+    decode_response: Callable[[KafkaResponse, str], RaftResponse]
+    encode_response: Callable[[RaftResponse, Endpoint | None], KafkaResponse]
 
 
-def find_partition(topics: Sequence[Any], index_field: str = "partition_index") -> Any | None:
+class _Partition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+
+
+P_co = TypeVar("P_co", bound=_Partition, covariant=True)
+
+
+class _Topic(Protocol[P_co]):
+    @property
+    def topic_name(self) -> str: ...
+    @property
+    def partitions(self) -> tuple[P_co, ...]: ...
+
+
+def find_partition(topics: Sequence[_Topic[P_co]]) -> P_co | None:
     """The metadata partition of a request or response; None unless it is the only one named."""
-    if len(topics) != 1 or len(topics[0].partitions) != 1 or not _is_metadata_topic(topics[0]):
+    if len(topics) != 1 or topics[0].topic_name != TOPIC_NAME or len(topics[0].partitions) != 1:
         return None
     partition = topics[0].partitions[0]
-    return partition if getattr(partition, index_field) == PARTITION else None
+    return partition if partition.partition_index == PARTITION else None
 
 
-def _is_metadata_topic(topic: Any) -> bool:
-    for name in ("topic_name", "topic", "name"):
-        if (value := getattr(topic, name, None)) is not None:
-            return bool(value == TOPIC_NAME)
-    return bool(topic.topic_id == METADATA_TOPIC_ID)
+P = TypeVar("P")
 
 
-def response_partition(topics: Sequence[Any], index_field: str = "partition_index") -> Any:
-    """As `find_partition`, of a response; raises DecodeError."""
-    partition = find_partition(topics, index_field)
+def known(partition: P | None) -> P:
+    """The partition of a response; raises DecodeError for None."""
     if partition is None:
         raise DecodeError("the response is not about the metadata partition alone")
     return partition
 
 
-def topics_of(partition: Mapping[str, object]) -> list[Values]:
-    return [{"topic_name": TOPIC_NAME, "partitions": [{"partition_index": PARTITION, **partition}]}]
+N_co = TypeVar("N_co", covariant=True)
 
 
-def top_level_error(error: ErrorCode) -> Values:
-    return {"error_code": error, "topics": []}
+class _NodeType(Protocol[N_co]):
+    def __call__(self, *, node_id: int, host: str, port: int) -> N_co: ...
 
 
-def directory_id(value: UUID | None) -> UUID:
-    """kio reads the zero uuid as None."""
-    return ZERO_DIRECTORY if value is None else value
-
-
-def node_endpoints(leader_id: int, endpoint: Endpoint | None) -> list[Values]:
+def node_endpoints(cls: _NodeType[N_co], leader_id: int, endpoint: Endpoint | None) -> tuple[N_co, ...]:
     """Where the leader listens (KIP-853); nothing while it is unknown. Versions before have no such field."""
     if endpoint is None or leader_id == NO_LEADER:
-        return []
-    return [{"node_id": leader_id, "host": endpoint.host, "port": endpoint.port}]
+        return ()
+    return (cls(node_id=leader_id, host=endpoint.host, port=endpoint.port),)
 
 
-def leader_endpoints(entity: Any, leader_id: int, listener: str) -> tuple[Endpoint, ...]:
+class _Node(Protocol):
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+def leader_endpoints(nodes: Sequence[_Node], leader_id: int, listener: str) -> tuple[Endpoint, ...]:
     """The leader's entry among the nodes of a response, if there is one; versions before KIP-853 name none."""
-    for node in getattr(entity, "node_endpoints", ()):
+    for node in nodes:
         if node.node_id == leader_id:
             return (Endpoint(listener, node.host, node.port),)
     return ()
@@ -102,16 +117,32 @@ def endpoint_of_leader(response: Any, endpoints: Endpoints, listener: str) -> En
     leader_id = getattr(response, "leader_id", NO_LEADER)
     if leader_id == NO_LEADER:
         return None
-    known: tuple[Endpoint, ...] = getattr(response, "leader_endpoints", ())
-    for endpoint in known:
+    known_endpoints: tuple[Endpoint, ...] = getattr(response, "leader_endpoints", ())
+    for endpoint in known_endpoints:
         if endpoint.listener == listener:
             return endpoint
-    return known[0] if known else endpoints.get(leader_id)
+    return known_endpoints[0] if known_endpoints else endpoints.get(leader_id)
 
 
-def listener_values(endpoints: Sequence[Endpoint]) -> list[Values]:
-    return [{"name": item.listener, "host": item.host, "port": item.port} for item in endpoints]
+L_co = TypeVar("L_co", covariant=True)
 
 
-def listeners_of(entities: Sequence[Any]) -> tuple[Endpoint, ...]:
-    return tuple(Endpoint(item.name, item.host, item.port) for item in entities)
+class _ListenerType(Protocol[L_co]):
+    def __call__(self, *, name: str, host: str, port: int) -> L_co: ...
+
+
+def listeners_from(cls: _ListenerType[L_co], endpoints: Sequence[Endpoint]) -> tuple[L_co, ...]:
+    return tuple([cls(name=item.listener, host=item.host, port=item.port) for item in endpoints])
+
+
+class _Listener(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+def listeners_of(entries: Sequence[_Listener]) -> tuple[Endpoint, ...]:
+    return tuple([Endpoint(item.name, item.host, item.port) for item in entries])

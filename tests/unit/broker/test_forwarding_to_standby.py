@@ -20,10 +20,11 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_request_header, encode_body, encode_response
+from tests.support.api_calls import as_answered
 from tests.support.running_controllers import run
 from tests.unit.broker.test_listener import broker
 
-VOTER = ReplicaKey(4, None)
+VOTER = ReplicaKey(4)
 REQUESTS: dict[ApiKey, Request] = {
     ApiKey.DESCRIBE_QUORUM: DescribeQuorumRequest(),
     ApiKey.ADD_RAFT_VOTER: AddRaftVoterRequest(
@@ -109,8 +110,8 @@ def test_the_leader_is_asked_when_a_standby_has_answered(api_key: ApiKey, is_wra
             async with broker(find) as node:
                 version = codec.RAFT_APIS[api_key][1]
                 request = codec.encode_request(REQUESTS[api_key], version)
-                answer = await node.client.send(api_key, version, request)
-                assert answer == said(api_key, version, ErrorCode.none)
+                answer = await node.client.send_request(request, version)
+                assert answer == as_answered(api_key, version, said(api_key, version, ErrorCode.none))
             assert (standby.asked, leader.asked) == ([api_key], [api_key])
         finally:
             await standby.server.stop()

@@ -9,10 +9,11 @@ from typing import Any
 from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Handler, Reply, RequestContext
 from kquorum.network.server import KafkaServer
+from kquorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
-from kquorum.wire.protocol.headers import decode_response, encode_request, read_correlation_id
+from kquorum.wire.protocol.headers import decode_message_response, encode_request, read_correlation_id
 
 HOST = "127.0.0.1"
 DEADLINE_S = 60
@@ -25,9 +26,9 @@ SUPPORTED = {ECHO: (OLD, FLEXIBLE), ApiKey.HEARTBEAT: (0, 4)}
 Held = list[tuple[RequestContext, Any, Reply]]
 
 
-def echo_handler(context: RequestContext, request: Any, reply: Reply) -> None:
+def echo_handler(_context: RequestContext, request: FindCoordinatorRequest, reply: Reply) -> None:
     """Answers with the key of the request as the host."""
-    reply(echo_response(context.header.api_version, request.key))
+    reply(FindCoordinatorResponse(error_message=None, node_id=1, host=request.key, port=9))
 
 
 def echo_response(version: int, text: str) -> Any:
@@ -86,8 +87,8 @@ class RawClient:
     async def next_echo(self, version: int = FLEXIBLE) -> tuple[int, str]:
         frame = await self.next_frame()
         assert frame is not None, "the server closed the connection"
-        correlation_id, entity = decode_response(ECHO, version, frame)
-        return correlation_id, str(entity.host)  # type: ignore[union-attr]
+        response = decode_message_response(FindCoordinatorRequest, version, frame)
+        return read_correlation_id(frame), response.host
 
     async def is_closed_by_server(self) -> bool:
         return await self.next_frame() is None

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from kquorum.network.connection import KafkaConnection
-from kquorum.network.errors import CannotConnect, ConnectionLost, NoCommonVersion, RequestTimedOut
+from kquorum.network.errors import (
+    CannotConnect,
+    ConnectionLost,
+    NoCommonVersion,
+    RequestTimedOut,
+    UnsupportedField,
+)
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.messages.find_coordinator import (
@@ -89,6 +95,21 @@ def test_a_message_is_sent_in_the_highest_common_version_and_answered_with_its_r
             with pytest.raises(UnsupportedVersion, match="version 0 has no field key_type"):
                 connection.send_request(FindCoordinatorRequest(key="a", key_type=1), OLD)
             assert connection.requests_in_flight == 0
+
+    run(test())
+
+
+def test_a_call_with_a_field_that_the_peer_does_not_know_is_not_sent(run: RunTest) -> None:
+    async def test() -> None:
+        async with (
+            serving(supported={ECHO: (OLD, OLD)}) as server,
+            connected(server.bound_port) as connection,
+        ):
+            with pytest.raises(
+                UnsupportedField, match=r"FindCoordinator cannot be sent to .* no field key_type"
+            ):
+                await connection.call(FindCoordinatorRequest(key="a", key_type=1), TIMEOUT_MS)
+            assert (connection.requests_in_flight, connection.is_lost) == (0, False)
 
     run(test())
 

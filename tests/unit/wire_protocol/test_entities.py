@@ -192,14 +192,14 @@ def test_warming_up_leaves_no_import_to_the_first_message() -> None:
     code = (
         "import sys\n"
         "from kquorum.wire.protocol.warm_up import warm_up\n"
-        "from kquorum.wire.protocol.apis import request_class\n"
+        "from kquorum.wire.protocol.apis import message_types, request_class\n"
         "from kquorum.wire.protocol.headers import encode_request\n"
         "from kquorum.wire.protocol.entities import build\n"
-        "warm_up([52, 12])\n"
+        "warm_up([52, 60])\n"
         "modules = set(sys.modules)\n"
-        "values = {'group_id': 'g', 'generation_id': 1, 'member_id': 'm'}\n"
-        "encode_request(12, 4, 1, 'c', build(request_class(12, 4), values))\n"
-        "request_class(52, 2)\n"
+        "values = {'include_cluster_authorized_operations': False, 'include_fenced_brokers': False}\n"
+        "encode_request(60, 2, 1, 'c', build(request_class(60, 2), values))\n"
+        "encode_request(52, 2, 1, 'c', message_types(52)[0]())\n"
         "print(sorted(set(sys.modules) - modules))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

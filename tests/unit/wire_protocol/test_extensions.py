@@ -11,7 +11,9 @@ from kio.schema.fetch.v17.request import FetchRequest
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.messages import FetchRequest as Fetch
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire import message_codec
 from kquorum.wire.codec import decode, encode
+from kquorum.wire.messages import fetch
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
@@ -31,15 +33,15 @@ FETCH = Fetch(
 
 @pytest.mark.parametrize("version", range(12, 19))
 def test_a_fetch_carries_an_annotation(version: int) -> None:
-    data = encode(codec.encode_request(FETCH, version))
-    entity, end = decode(request_class(ApiKey.FETCH, version), data)
+    data = message_codec.encode(codec.encode_request(FETCH, version), version)
+    message, end = message_codec.decode(fetch.FetchRequest, version, data)
     assert end == len(data)
-    decoded: Any = codec.decode_request(ApiKey.FETCH, entity)
+    decoded: Any = codec.decode_request(ApiKey.FETCH, message)
     assert decoded.annotation == ANNOTATION
 
 
 def test_a_reader_that_knows_of_no_annotation_skips_it() -> None:
-    data = encode(codec.encode_request(FETCH, 17))
+    data = message_codec.encode(codec.encode_request(FETCH, 17), 17)
     entity, end = decode(FetchRequest, data)
     assert end == len(data)
     assert entity.topics[0].partitions[0].fetch_offset == 7
@@ -48,7 +50,7 @@ def test_a_reader_that_knows_of_no_annotation_skips_it() -> None:
 
 def test_without_an_annotation_the_bytes_are_kafkas() -> None:
     plain = Fetch(**{name: getattr(FETCH, name) for name in FETCH.__slots__ if name != "annotation"})
-    data = encode(codec.encode_request(plain, 17))
+    data = message_codec.encode(codec.encode_request(plain, 17), 17)
     entity, _ = decode(FetchRequest, data)
     assert encode(entity) == data
 

@@ -1,17 +1,18 @@
 """Every version of every refused API gets an answer that can be encoded and that no client retries."""
 
-from typing import Any
-
 import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.api import Refused
+from kquorum.broker.apis.data_refusals import refuse_alter_replica_log_dirs
+from kquorum.broker.apis.group_refusals import describe_absent_groups
 from kquorum.broker.apis.registry import BROKER_APIS
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.codegen.kio_plans import plan_of
+from kquorum.wire.messages.describe_groups import DescribeGroupsRequest
+from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import request_class, supported_versions
+from tests.support.api_calls import answer_of, as_read, request_of
 from tests.support.wire_values import fullest
 
 # What clients give up on, each tried with a real client; authorization is not asked for again.
@@ -38,32 +39,25 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
 def test_every_version_is_refused_for_good(api_key: ApiKey, version: int) -> None:
-    request = fullest(plan_of(request_class(api_key, version)))
-    values = REFUSALS[api_key](request, version)
-    assert values is not None
-    cls = response_class(api_key, version)
-    answer, _ = decode(cls, encode(build(cls, values)))
+    request = as_read(api_key, version, fullest(plan_of(request_class(api_key, version))))
+    refused = REFUSALS[api_key](request, version)
+    assert refused is not None
+    answer = answer_of(api_key, version, refused)
     codes = set(error_codes(answer)) - {ErrorCode.none}
     assert bool(codes) is ((api_key, version) not in TRUTHS)
     assert codes <= FINAL
 
 
 def test_unknown_states_of_transactions_are_named() -> None:
-    cls = request_class(ApiKey.LIST_TRANSACTIONS, 2)
-    request = build(cls, {"state_filters": ("Ongoing", "Gone"), "producer_id_filters": ()})
-    values = REFUSALS[ApiKey.LIST_TRANSACTIONS](request, 2)
-    assert values == {
-        "error_code": ErrorCode.none,
-        "unknown_state_filters": ["Gone"],
-        "transaction_states": (),
-    }
+    request = ListTransactionsRequest(state_filters=("Ongoing", "Gone"))
+    answer = REFUSALS[ApiKey.LIST_TRANSACTIONS](request, 2)
+    assert answer == ListTransactionsResponse(unknown_state_filters=("Gone",))
 
 
 def test_a_group_that_is_not_there_is_dead() -> None:
-    request = build(request_class(ApiKey.DESCRIBE_GROUPS, 2), {"groups": ("mine",)})
-    values: Any = REFUSALS[ApiKey.DESCRIBE_GROUPS](request, 2)
-    [group] = values["groups"]
-    assert (group["group_id"], group["group_state"], group["error_code"]) == ("mine", "Dead", ErrorCode.none)
+    answer = describe_absent_groups(DescribeGroupsRequest(groups=("mine",)), 2)
+    [group] = answer.groups
+    assert (group.group_id, group.group_state, group.error_code) == ("mine", "Dead", ErrorCode.none)
 
 
 def test_a_topic_moved_from_two_directories_is_answered_once() -> None:
@@ -72,26 +66,23 @@ def test_a_topic_moved_from_two_directories_is_answered_once() -> None:
         {"path": path, "topics": [{"name": "orders", "partitions": (index,)}]}
         for index, path in enumerate("ab")
     ]
-    request = build(request_class(ApiKey.ALTER_REPLICA_LOG_DIRS, 2), {"dirs": dirs})
-    values = REFUSALS[ApiKey.ALTER_REPLICA_LOG_DIRS](request, 2)
-    answer: Any = build(response_class(ApiKey.ALTER_REPLICA_LOG_DIRS, 2), values or {})
-    [topic] = answer.results
+    request = request_of(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, {"dirs": dirs})
+    [topic] = refuse_alter_replica_log_dirs(request, 2).results
     assert [partition.partition_index for partition in topic.partitions] == [0, 1]
 
 
 @pytest.mark.parametrize("version", range(7))
 def test_each_kind_of_coordinator_is_refused_with_its_own_code(version: int) -> None:
     """librdkafka's transactional producer asks again and again when the refusal is that of a group."""
-    cls = request_class(ApiKey.FIND_COORDINATOR, version)
+    api_key = ApiKey.FIND_COORDINATOR
     kinds = {0: ErrorCode.group_authorization_failed}
     if version > 0:
         kinds[1] = ErrorCode.transactional_id_authorization_failed
         kinds[2] = ErrorCode.invalid_request
     for key_type, code in kinds.items():
-        request = build(cls, {"key": "mine", "key_type": key_type, "coordinator_keys": ("mine",)})
-        values = REFUSALS[ApiKey.FIND_COORDINATOR](request, version)
-        assert values is not None
-        answer = build(response_class(ApiKey.FIND_COORDINATOR, version), values)
+        values = {"key": "mine", "key_type": key_type, "coordinator_keys": ("mine",)}
+        refused = REFUSALS[api_key](request_of(api_key, version, values), version)
+        answer = answer_of(api_key, version, refused)
         assert set(error_codes(answer)) - {ErrorCode.none} == {code}
 
 

@@ -1,6 +1,5 @@
 """DescribeLogDirs of a broker without data: every version can be encoded, and directories are named."""
 
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -8,23 +7,15 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.describe_log_dirs import described_log_dirs
 from kquorum.metadata.image.cluster import BrokerRegistration
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import answer_of
 
 FIRST, SECOND = UUID(int=1 << 70), UUID(int=2 << 70)
 LOG_DIRS = {FIRST: "/data/first", SECOND: "/data/second"}
 BROKER = BrokerRegistration(
     id=7, epoch=70, incarnation_id=UUID(int=9), log_dirs=(FIRST, SECOND), cordoned_log_dirs=(SECOND,)
 )
-
-
-def sent(api_key: ApiKey, version: int, values: dict[str, Any]) -> Any:
-    """What a client reads of it."""
-    cls = response_class(api_key, version)
-    answer, _ = decode(cls, encode(build(cls, values)))
-    return answer
 
 
 def versions(api_key: ApiKey) -> range:
@@ -34,7 +25,7 @@ def versions(api_key: ApiKey) -> range:
 
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_LOG_DIRS))
 def test_each_directory_is_reported_without_logs(version: int) -> None:
-    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, version, described_log_dirs(LOG_DIRS, BROKER))
+    answer = answer_of(ApiKey.DESCRIBE_LOG_DIRS, version, described_log_dirs(LOG_DIRS, BROKER))
     assert [(each.error_code, each.log_dir, each.topics) for each in answer.results] == [
         (ErrorCode.none, "/data/first", ()),
         (ErrorCode.none, "/data/second", ()),
@@ -43,11 +34,11 @@ def test_each_directory_is_reported_without_logs(version: int) -> None:
 
 def test_a_cordoned_directory_is_told_to_be_so() -> None:
     newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
-    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, BROKER))
+    answer = answer_of(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, BROKER))
     assert [each.is_cordoned for each in answer.results] == [False, True]
 
 
 def test_before_the_broker_knows_of_itself_nothing_is_cordoned() -> None:
     newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
-    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, None))
+    answer = answer_of(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, None))
     assert [each.is_cordoned for each in answer.results] == [False, False]

@@ -7,10 +7,9 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.list_offsets import handle_list_offsets
 from kquorum.broker.client_access import Unlimited
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import answer_of, request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 
 IMAGE = image_of(broker_record(1), *topic_records(1, "orders", partition_record(1, 0, (1,))))
@@ -32,9 +31,8 @@ def listed(
         "topics": [{"name": topic, "partitions": [partition]}],
         "timeout_ms": 1000,
     }
-    request = build(request_class(ApiKey.LIST_OFFSETS, version), values)
-    cls = response_class(ApiKey.LIST_OFFSETS, version)
-    answer: Any = decode(cls, encode(build(cls, handle_list_offsets(request, IMAGE, **how))))[0]
+    request = request_of(ApiKey.LIST_OFFSETS, version, values)
+    answer = answer_of(ApiKey.LIST_OFFSETS, version, handle_list_offsets(request, IMAGE, **how))
     return answer.topics[0].partitions[0]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -13,7 +14,9 @@ from kquorum.metadata.adapters.controller_channel import (
     ControllerUnavailable,
 )
 from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.network.errors import NoCommonVersion
 from kquorum.network.server import KafkaServer
+from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import RunningController, eventually, run
 
@@ -192,8 +195,6 @@ def test_an_error_that_is_not_about_the_office_is_for_the_caller() -> None:
 
 
 def test_a_controller_that_does_not_offer_the_api_is_told_about() -> None:
-    from kquorum.network.errors import NoCommonVersion
-
     async def work() -> None:
         server = KafkaServer(
             host="127.0.0.1", port=0, handler=lambda *_: None, supported={}, listener_name="CONTROLLER"
@@ -207,3 +208,34 @@ def test_a_controller_that_does_not_offer_the_api_is_told_about() -> None:
 
     with pytest.raises(NoCommonVersion):
         run(work())
+
+
+def test_a_controller_that_is_too_old_for_a_field_gets_no_request_and_keeps_its_connection() -> None:
+    """It is the caller's to leave the field out; to send the request again would be in vain."""
+
+    async def work() -> None:
+        def no_answer(*_: object) -> None:
+            raise AssertionError("a request without the field was sent")
+
+        server = KafkaServer(
+            host="127.0.0.1",
+            port=0,
+            handler=no_answer,
+            supported={ApiKey.BROKER_HEARTBEAT: (0, 0)},
+            listener_name="CONTROLLER",
+        )
+        await server.start()
+        doubts: list[str] = []
+        channel = channel_to(Leadership(ControllerAddress(1, "127.0.0.1", server.bound_port)))
+        request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=5, offline_log_dirs=(UUID(int=9),))
+        told = r"BrokerHeartbeat cannot be sent to 127.0.0.1:\d+: .*version 0 has no field offline_log_dirs"
+        try:
+            for _ in range(2):
+                with pytest.raises(NoCommonVersion, match=told):
+                    await channel.call(request, lambda: doubts.append("doubt"))
+            assert (doubts, server.counters.accepted_connections) == ([], 1)
+        finally:
+            channel.close()
+            await server.stop()
+
+    run(work())

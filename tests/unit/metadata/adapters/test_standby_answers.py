@@ -32,12 +32,18 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
-from kquorum.wire.codec import decode, encode
+from kquorum.wire.codec import decode
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_response, encode_request
+from kquorum.wire.protocol.headers import (
+    EncodedBody,
+    RequestHeader,
+    decode_response,
+    encode_body,
+    encode_request,
+)
 from kquorum.wire.protocol.warm_up import warm_version
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
@@ -333,7 +339,7 @@ class Node:
         (answer,) = answers
         if isinstance(answer, EncodedBody):
             return decode(response_class(api_key, version), answer.data)[0]
-        encode(answer)
+        encode_body(answer, version)
         return answer
 
     def forward(self, api_key: ApiKey, version: int, entity: Any) -> Any:

@@ -1,6 +1,6 @@
 """Messages to bytes and back, in every version of every quorum API."""
 
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
@@ -28,13 +28,17 @@ from kquorum.raft.messages import (
     VoteResponse,
 )
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.message_codec import decode, encode
+from kquorum.wire.message_schema import Message
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.apis import message_types, request_class
 from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import EncodedBody
+from kquorum.wire.protocol.headers import EncodedBody, encode_body
+from tests.support.api_calls import as_answered, as_read
+
+M = TypeVar("M", bound=Message)
 
 KEY = ReplicaKey(2, UUID(int=22))
 LISTENERS = (Endpoint("CONTROLLER", "c1", 9093),)
@@ -136,15 +140,19 @@ def versions(api_key: ApiKey) -> range:
     return range(lowest, highest + 1)
 
 
-def over_the_wire(entity: Any) -> Any:
-    return decode(type(entity), encode(entity))[0]
+def over_the_wire(message: M, version: int) -> M:
+    data = encode(message, version)
+    decoded, end = decode(type(message), version, data)
+    assert end == len(data)
+    return decoded
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_the_newest_version_carries_all_of_a_request(request_: Request) -> None:
     api_key = codec.api_key_of(request_)
-    entity = codec.encode_request(request_, versions(api_key)[-1])
-    assert codec.decode_request(api_key, over_the_wire(entity)) == request_
+    newest = versions(api_key)[-1]
+    message = codec.encode_request(request_, newest)
+    assert codec.decode_request(api_key, over_the_wire(message, newest)) == request_
 
 
 @pytest.mark.parametrize("request_", [item for item in REQUESTS if not getattr(item, "pre_vote", False)])
@@ -152,7 +160,9 @@ def test_older_versions_lose_only_what_they_have_no_field_for(request_: Request)
     api_key = codec.api_key_of(request_)
     optional = {"voter", "candidate", "replica", "high_watermark", "leader_endpoints", "preferred_candidates"}
     for version in versions(api_key):
-        decoded = codec.decode_request(api_key, over_the_wire(codec.encode_request(request_, version)))
+        decoded = codec.decode_request(
+            api_key, over_the_wire(codec.encode_request(request_, version), version)
+        )
         assert type(decoded) is type(request_)
         for name in set(request_.__slots__) - optional:
             assert getattr(decoded, name) == getattr(request_, name), (name, version)
@@ -168,8 +178,8 @@ def test_a_pre_vote_is_never_sent_where_it_would_be_a_real_vote() -> None:
 
 def test_a_replica_is_known_by_its_id_in_every_version_of_fetch() -> None:
     for version in versions(ApiKey.FETCH):
-        entity = codec.encode_request(REQUESTS[4], version)
-        decoded = codec.decode_request(ApiKey.FETCH, over_the_wire(entity))
+        message = codec.encode_request(REQUESTS[4], version)
+        decoded = codec.decode_request(ApiKey.FETCH, over_the_wire(message, version))
         assert isinstance(decoded, FetchRequest)
         assert decoded.replica == (KEY if version >= 17 else ReplicaKey(2))
         assert decoded.high_watermark == (-1 if version >= 18 else None)
@@ -180,18 +190,18 @@ def test_a_response_survives_the_wire(api_key: ApiKey, response: Response) -> No
     for version in versions(api_key):
         if isinstance(response, DescribeQuorumResponse) and version < 2 and response.nodes:
             continue
-        entity = codec.build_response(api_key, version, response, {})
-        assert codec.decode_response(api_key, over_the_wire(entity), "CONTROLLER") == response
+        message = codec.build_response(api_key, response, {})
+        assert codec.decode_response(api_key, over_the_wire(message, version), "CONTROLLER") == response
 
 
 @pytest.mark.parametrize(("api_key", "response"), RESPONSES)
 def test_the_short_way_gives_the_same_bytes(api_key: ApiKey, response: Response) -> None:
-    """What is written straight to bytes, and what goes through kio's classes."""
+    """What is written straight to bytes, and what goes through a message."""
     for version in versions(api_key):
         for endpoints in (ENDPOINTS, {}, {1: Endpoint("C", "h" * 200, 65535)}):
             answer = codec.encode_response(api_key, version, response, endpoints)
-            built = encode(codec.build_response(api_key, version, response, endpoints))
-            assert (answer.data if isinstance(answer, EncodedBody) else encode(answer)) == built
+            built = encode(codec.build_response(api_key, response, endpoints), version)
+            assert encode_body(answer, version) == built
 
 
 def test_a_successful_fetch_takes_the_short_way() -> None:
@@ -220,9 +230,9 @@ def test_another_partition_is_an_invalid_request(api_key: ApiKey, topics: list[A
     for version in versions(api_key):
         cls = request_class(api_key, version)
         entity = build(cls, superset(cls, topics))
-        refusal = codec.decode_request(api_key, over_the_wire(entity))
+        refusal = codec.decode_request(api_key, as_read(api_key, version, entity))
         assert isinstance(refusal, Refusal)
-        answer: Any = codec.encode_refusal(api_key, version, refusal)
+        answer = as_answered(api_key, version, refusal.response)
         assert (answer.error_code, answer.topics) == (ErrorCode.invalid_request, ())
 
 
@@ -272,9 +282,9 @@ def test_a_fetch_of_another_topic_is_an_invalid_request(topic: dict[str, object]
     }
     for version in versions(ApiKey.FETCH):
         entity = build(request_class(ApiKey.FETCH, version), body)
-        refusal = codec.decode_request(ApiKey.FETCH, over_the_wire(entity))
+        refusal = codec.decode_request(ApiKey.FETCH, as_read(ApiKey.FETCH, version, entity))
         assert isinstance(refusal, Refusal)
-        answer: Any = codec.encode_refusal(ApiKey.FETCH, version, refusal)
+        answer = as_answered(ApiKey.FETCH, version, refusal.response)
         assert (answer.error_code, answer.responses) == (ErrorCode.invalid_request, ())
 
 
@@ -282,17 +292,17 @@ def test_describing_another_partition_is_answered_for_each_of_them() -> None:
     topics = [{"topic_name": "other", "partitions": [{"partition_index": 4}, {"partition_index": 5}]}]
     for version in versions(ApiKey.DESCRIBE_QUORUM):
         entity = build(request_class(ApiKey.DESCRIBE_QUORUM, version), {"topics": topics})
-        refusal = codec.decode_request(ApiKey.DESCRIBE_QUORUM, over_the_wire(entity))
+        refusal = codec.decode_request(
+            ApiKey.DESCRIBE_QUORUM, as_read(ApiKey.DESCRIBE_QUORUM, version, entity)
+        )
         assert isinstance(refusal, Refusal)
-        answer: Any = over_the_wire(codec.encode_refusal(ApiKey.DESCRIBE_QUORUM, version, refusal))
+        answer = as_answered(ApiKey.DESCRIBE_QUORUM, version, refusal.response)
         found = [(item.partition_index, item.error_code) for item in answer.topics[0].partitions]
         assert found == [(4, ErrorCode.unknown_topic_or_partition), (5, ErrorCode.unknown_topic_or_partition)]
 
 
 @pytest.mark.parametrize("api_key", [ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH])
 def test_an_answer_without_our_partition_is_the_peers_fault(api_key: ApiKey) -> None:
-    entity = build(
-        response_class(api_key, versions(api_key)[-1]), {"error_code": ErrorCode.none, "topics": []}
-    )
+    empty = message_types(api_key)[1]()
     with pytest.raises(DecodeError, match="not about the metadata partition"):
-        codec.decode_response(api_key, entity)
+        codec.decode_response(api_key, empty)

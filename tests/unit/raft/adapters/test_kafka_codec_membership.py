@@ -22,13 +22,14 @@ from kquorum.raft.messages import (
     VoteResponse,
 )
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.errors import UnsupportedVersion
+from kquorum.wire.message_codec import decode
 from kquorum.wire.messages import api_versions as messages
+from kquorum.wire.messages import update_raft_voter
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import EncodedBody
+from tests.support.api_calls import as_answered
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))
@@ -53,8 +54,7 @@ def answered(api_key: ApiKey, version: int, response: Response, **given: Any) ->
     answer = codec.encode_response(
         api_key, version, response, given.get("endpoints", {}), given.get("listener", "")
     )
-    data = answer.data if isinstance(answer, EncodedBody) else encode(answer)
-    return codec.decode_response(api_key, decode(response_class(api_key, version), data)[0], "CONTROLLER")
+    return codec.decode_response(api_key, as_answered(api_key, version, answer), "CONTROLLER")
 
 
 @pytest.mark.parametrize(("api_key", "first", "response"), LEADER_NAMING)
@@ -108,21 +108,22 @@ def test_the_endpoint_of_another_node_is_not_the_leaders() -> None:
         ],
         "node_endpoints": [{"node_id": 2, "host": "c2", "port": 9093}],
     }
-    decoded = codec.decode_response(ApiKey.VOTE, over_the_wire(build(response_class(ApiKey.VOTE, 2), values)))
+    answer = as_answered(ApiKey.VOTE, 2, build(response_class(ApiKey.VOTE, 2), values))
+    decoded = codec.decode_response(ApiKey.VOTE, answer)
     assert isinstance(decoded, VoteResponse)
     assert decoded == VoteResponse(leader_id=1, leader_epoch=6)
 
 
 def test_a_replica_that_must_not_wait_for_the_commit_needs_a_leader_that_understands_it() -> None:
-    entity = over_the_wire(codec.encode_request(WITHOUT_WAITING, 1))
-    assert codec.decode_request(ApiKey.ADD_RAFT_VOTER, entity) == WITHOUT_WAITING
+    message = over_the_wire(codec.encode_request(WITHOUT_WAITING, 1), 1)
+    assert codec.decode_request(ApiKey.ADD_RAFT_VOTER, message) == WITHOUT_WAITING
     with pytest.raises(UnsupportedVersion):
         codec.encode_request(WITHOUT_WAITING, 0)
 
 
 def test_an_update_refused_before_the_epoch_was_looked_at_stands_outside() -> None:
     """Kafka's answer then has no leader in it at all: the tagged field is absent."""
-    bare = decode(response_class(ApiKey.UPDATE_RAFT_VOTER, 0), bytes.fromhex("00000000 0023 00"))[0]
+    bare = decode(update_raft_voter.UpdateRaftVoterResponse, 0, bytes.fromhex("00000000 0023 00"))[0]
     assert codec.decode_response(ApiKey.UPDATE_RAFT_VOTER, bare) == ChangeVotersResponse(
         error=ErrorCode.unsupported_version, is_top_level=True
     )
@@ -134,8 +135,10 @@ def test_api_versions_is_asked_and_never_served() -> None:
     assert ApiKey.API_VERSIONS not in codec.RAFT_APIS
     lowest, highest = codec.CALLED_APIS[ApiKey.API_VERSIONS]
     for version in range(lowest, highest + 1):
-        entity: Any = over_the_wire(codec.encode_request(ApiVersionsRequest(), version))
-        assert getattr(entity, "client_software_name", "kquorum") == "kquorum"
+        request = codec.encode_request(ApiVersionsRequest(), version)
+        assert isinstance(request, messages.ApiVersionsRequest)
+        name = over_the_wire(request, version).client_software_name
+        assert name == ("kquorum" if version >= 3 else "")
 
 
 def test_a_listener_tells_the_kraft_versions_that_the_leader_asks_for() -> None:
@@ -147,8 +150,7 @@ def test_a_listener_tells_the_kraft_versions_that_the_leader_asks_for() -> None:
     lowest, highest = codec.CALLED_APIS[ApiKey.API_VERSIONS]
     for version in range(lowest, highest + 1):
         request = messages.ApiVersionsRequest(client_software_name="x", client_software_version="1")
-        cls = response_class(ApiKey.API_VERSIONS, version)
-        told = decode(cls, answers.answer(request, version, features).data)[0]
+        told = as_answered(ApiKey.API_VERSIONS, version, answers.answer(request, version, features))
         expected = VersionRange(0, 1) if version >= 4 else None
         found = codec.decode_response(ApiKey.API_VERSIONS, told)
         assert found == ApiVersionsResponse(kraft_versions=expected)
@@ -159,12 +161,9 @@ def test_a_node_that_does_not_name_kraft_version_or_refuses_says_none() -> None:
     request = messages.ApiVersionsRequest(client_software_name="x", client_software_version="1")
     for features in (ServerFeatures(), ServerFeatures(supported=(SupportedFeature("x", 0, 1),))):
         answer = ApiVersionsAnswers({}).answer(request, version, features)
-        told = decode(response_class(ApiKey.API_VERSIONS, version), answer.data)[0]
+        told = as_answered(ApiKey.API_VERSIONS, version, answer)
         assert codec.decode_response(ApiKey.API_VERSIONS, told) == ApiVersionsResponse()
-    refused = build(
-        response_class(ApiKey.API_VERSIONS, version),
-        {"error_code": ErrorCode.invalid_request, "api_keys": ()},
-    )
+    refused = messages.ApiVersionsResponse(error_code=ErrorCode.invalid_request)
     assert codec.decode_response(ApiKey.API_VERSIONS, refused) == ApiVersionsResponse(
         error=ErrorCode.invalid_request
     )

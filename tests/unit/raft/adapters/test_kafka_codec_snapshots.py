@@ -12,9 +12,11 @@ from kquorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from kquorum.raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages import fetch_snapshot as messages
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
+from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
+from tests.support.api_calls import as_answered, as_read
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire
 
 ID = OffsetAndEpoch(300, 7)
@@ -40,7 +42,9 @@ ANSWERS = [
 
 def test_a_request_keeps_everything_but_the_directory_in_version_0() -> None:
     newest, oldest = (
-        codec.decode_request(ApiKey.FETCH_SNAPSHOT, over_the_wire(codec.encode_request(REQUEST, version)))
+        codec.decode_request(
+            ApiKey.FETCH_SNAPSHOT, over_the_wire(codec.encode_request(REQUEST, version), version)
+        )
         for version in (1, 0)
     )
     assert newest == REQUEST
@@ -52,8 +56,9 @@ def test_a_request_keeps_everything_but_the_directory_in_version_0() -> None:
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_comes_out_as_it_went_in(answer: FetchSnapshotResponse, version: int) -> None:
-    entity = codec.encode_response(ApiKey.FETCH_SNAPSHOT, version, answer, {})
-    assert codec.decode_response(ApiKey.FETCH_SNAPSHOT, over_the_wire(entity)) == answer
+    message = codec.encode_response(ApiKey.FETCH_SNAPSHOT, version, answer, {})
+    read = as_answered(ApiKey.FETCH_SNAPSHOT, version, message)
+    assert codec.decode_response(ApiKey.FETCH_SNAPSHOT, read) == answer
 
 
 def test_the_answer_says_where_the_leader_listens_from_version_1_on() -> None:
@@ -61,7 +66,11 @@ def test_the_answer_says_where_the_leader_listens_from_version_1_on() -> None:
     answers = [
         codec.decode_response(
             ApiKey.FETCH_SNAPSHOT,
-            over_the_wire(codec.encode_response(ApiKey.FETCH_SNAPSHOT, version, ANSWERS[0], {1: place})),
+            as_answered(
+                ApiKey.FETCH_SNAPSHOT,
+                version,
+                codec.encode_response(ApiKey.FETCH_SNAPSHOT, version, ANSWERS[0], {1: place}),
+            ),
             "CONTROLLER",
         )
         for version in (0, 1)
@@ -79,14 +88,11 @@ def test_another_topic_is_refused_and_not_understood() -> None:
         request_class(ApiKey.FETCH_SNAPSHOT, 1),
         partition=0, current_leader_epoch=1, snapshot_id=snapshot_id, position=0,
     )  # fmt: skip
-    refusal = codec.decode_request(ApiKey.FETCH_SNAPSHOT, request)
+    refusal = codec.decode_request(ApiKey.FETCH_SNAPSHOT, as_read(ApiKey.FETCH_SNAPSHOT, 1, request))
     assert isinstance(refusal, Refusal)
     answer = codec.decode_response(
-        ApiKey.FETCH_SNAPSHOT, over_the_wire(codec.encode_refusal(ApiKey.FETCH_SNAPSHOT, 1, refusal))
+        ApiKey.FETCH_SNAPSHOT, as_answered(ApiKey.FETCH_SNAPSHOT, 1, refusal.response)
     )
     assert answer.error is ErrorCode.invalid_request  # type: ignore[union-attr]
     with pytest.raises(DecodeError, match="metadata partition"):
-        codec.decode_response(
-            ApiKey.FETCH_SNAPSHOT,
-            build(response_class(ApiKey.FETCH_SNAPSHOT, 1), {"error_code": ErrorCode.none, "topics": []}),
-        )
+        codec.decode_response(ApiKey.FETCH_SNAPSHOT, messages.FetchSnapshotResponse())

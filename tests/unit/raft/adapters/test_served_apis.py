@@ -27,10 +27,10 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
+from kquorum.wire.messages import api_versions as messages
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import decode_response, encode_request
+from kquorum.wire.protocol.apis import message_types
+from kquorum.wire.protocol.headers import decode_message_response, encode_request, read_correlation_id
 from tests.unit.raft.adapters.driver_parts import run
 
 HOST = "127.0.0.1"
@@ -97,7 +97,7 @@ def test_a_controller_gives_changes_of_voters_to_its_replica(request_: ChangeVot
         api_key = codec.api_key_of(request_)
         async with controller as connection:
             for version in versions(request_):
-                answer = await connection.send(api_key, version, codec.encode_request(request_, version))
+                answer = await connection.send_request(codec.encode_request(request_, version), version)
                 found = codec.decode_response(api_key, answer)
                 assert isinstance(found, ChangeVotersResponse)
                 assert found.error is ErrorCode.request_timed_out
@@ -124,8 +124,9 @@ def test_what_a_broker_forwards_arrives_and_its_answer_goes_back(request_: Chang
             for version in versions(request_):
                 outer: Any = await connection.request(ApiKey.ENVELOPE, envelope(request_, version), 5000)
                 assert outer.error_code is ErrorCode.none
-                correlation_id, inner = decode_response(api_key, version, outer.response_data)
-                assert correlation_id == 77
+                assert read_correlation_id(outer.response_data) == 77
+                kind = message_types(api_key)[0]
+                inner = decode_message_response(kind, version, outer.response_data)
                 assert codec.decode_response(api_key, inner) == ANSWER
         assert controller.asked == [request_] * len(versions(request_))
 
@@ -158,11 +159,8 @@ def test_a_controller_tells_which_kraft_versions_it_supports_and_which_is_in_for
     async def scenario() -> None:
         async with Controller() as connection:
             version = codec.CALLED_APIS[ApiKey.API_VERSIONS][1]
-            question = build(
-                request_class(ApiKey.API_VERSIONS, version),
-                {"client_software_name": "t", "client_software_version": "1"},
-            )
-            answer: Any = await connection.send(ApiKey.API_VERSIONS, version, question)
+            question = messages.ApiVersionsRequest(client_software_name="t", client_software_version="1")
+            answer = await connection.send_request(question, version)
             assert codec.decode_response(ApiKey.API_VERSIONS, answer) == ApiVersionsResponse(
                 kraft_versions=VersionRange(0, 1)
             )

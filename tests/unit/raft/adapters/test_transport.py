@@ -15,9 +15,8 @@ from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseRec
 from kquorum.raft.messages import FetchRequest, FetchResponse, Request, Response, VoteRequest, VoteResponse
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.wire.messages import vote
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
 from tests.unit.raft.adapters.driver_parts import run, until
 
 HOST = "127.0.0.1"
@@ -55,18 +54,18 @@ class Peer:
 
     def __init__(self) -> None:
         self.answers: dict[int, Response] = {}
-        self.held: list[tuple[int, int, Reply]] = []
+        self.held: list[Reply] = []
         self.requests = 0
         self.connections: set[int] = set()
 
     def handle(self, context: RequestContext, _entity: Any, reply: Reply) -> None:
         self.requests += 1
         self.connections.add(context.connection_id)
-        api_key, version = context.header.api_key, context.header.api_version
+        api_key = context.header.api_key
         if api_key in self.answers:
-            reply(build_response(api_key, version, self.answers[api_key], {}))
+            reply(build_response(api_key, self.answers[api_key], {}))
         else:
-            self.held.append((api_key, version, reply))
+            self.held.append(reply)
 
 
 @asynccontextmanager
@@ -80,7 +79,7 @@ async def listening(
     try:
         yield server
     finally:
-        for _, _, reply in peer.held:
+        for reply in peer.held:
             reply(None)
         await server.stop()
 
@@ -142,9 +141,9 @@ def test_a_parked_fetch_does_not_delay_a_vote() -> None:
             await until(lambda: peer.held)
             sender.send(VOTE)
             assert await sender.outcome() == ResponseReceived(2, PEER, VoteResponse(leader_epoch=3))
-            api_key, version, reply = peer.held.pop()
+            reply = peer.held.pop()
             records = FetchResponse(leader_id=2, leader_epoch=3, high_watermark=1, records=b"abc")
-            reply(build_response(api_key, version, records, {}))
+            reply(build_response(ApiKey.FETCH, records, {}))
             assert await sender.outcome(2) == ResponseReceived(1, PEER, records)
             sender.transport.close()
 
@@ -250,8 +249,8 @@ def test_an_answer_about_something_else_is_no_answer() -> None:
             sender = Sender(server.bound_port)
             sender.send(VOTE)
             await until(lambda: peer.held)
-            api_key, version, reply = peer.held.pop()
-            reply(build(response_class(api_key, version), {"error_code": ErrorCode.none, "topics": []}))
+            reply = peer.held.pop()
+            reply(vote.VoteResponse())
             assert await sender.outcome() == failed(1, FailureReason.DISCONNECTED)
             sender.transport.close()
 
