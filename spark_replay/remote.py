@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
 from kquorum.spark_replay.archive.manifest import MANIFEST
-from kquorum.spark_replay.members import META_PROPERTIES, QUORUM_STATE
-from kquorum.spark_replay.several_sources import is_remote
-from kquorum.spark_replay.sources import SEARCH_DEPTH, NoLogFound, holds_log, is_log_name
+from kquorum.spark_replay.decode.members import META_PROPERTIES, QUORUM_STATE
+from kquorum.spark_replay.decode.sources import SEARCH_DEPTH, NoLogFound, holds_log, is_log_name, is_remote
 
 _BESIDE_LOGS: Final = frozenset({META_PROPERTIES, QUORUM_STATE, BOOTSTRAP_CHECKPOINT_NAME, MANIFEST})
 

@@ -25,8 +25,13 @@ from kquorum.spark_replay.archive.pending import Pending
 from kquorum.spark_replay.archive.plan import MemberPlan, log_folder_of, plan_member
 from kquorum.spark_replay.archive.report import ArchiveReport, MemberReport, others_with
 from kquorum.spark_replay.archive.run import Progress, Run, now_ms
-from kquorum.spark_replay.several_sources import find_log_files_of
-from kquorum.spark_replay.sources import LogFile, NoLogFound, metadata_folder_of, printable
+from kquorum.spark_replay.decode.sources import (
+    LogFile,
+    NoLogFound,
+    find_log_files_of,
+    metadata_folder_of,
+    printable,
+)
 
 
 class ArchiveRefused(Exception):

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from kquorum.spark_replay.archive.manifest import FileEntry
-from kquorum.spark_replay.bases import is_whole_snapshot
-from kquorum.spark_replay.files import NotRegular, map_file, open_listed
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile
+from kquorum.spark_replay.decode.bases import is_whole_snapshot
+from kquorum.spark_replay.decode.files import NotRegular, map_file, open_listed
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, LogFile
 from kquorum.wire.log_scan import Damage, scan_batches
 
 PART_SUFFIX: Final = ".part"

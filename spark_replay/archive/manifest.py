@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kquorum.spark_replay.json_values import check_values
-from kquorum.spark_replay.sources import FileKind
+from kquorum.spark_replay.decode.json_values import check_values
+from kquorum.spark_replay.decode.sources import FileKind
 
 MANIFEST: Final = "archive.jsonl"
 FORMAT: Final = 1

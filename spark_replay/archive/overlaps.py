@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kquorum.spark_replay.archive.manifest import FileEntry
-from kquorum.spark_replay.files import map_file
-from kquorum.spark_replay.sources import FileKind, LogFile, printable
+from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.sources import FileKind, LogFile, printable
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 
 

@@ -15,8 +15,8 @@ from kquorum.spark_replay.archive.removed import (
     joining_segments,
     sound_end,
 )
-from kquorum.spark_replay.members import Member, member_of
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder, printable
+from kquorum.spark_replay.decode.members import Member, member_of
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder, printable
 
 
 class AnotherCluster(Exception):

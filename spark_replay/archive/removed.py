@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from kquorum.spark_replay.files import is_regular, map_file, scan_resolved
-from kquorum.spark_replay.sources import LogFile, log_file
+from kquorum.spark_replay.decode.files import is_regular, map_file, scan_resolved
+from kquorum.spark_replay.decode.sources import LogFile, log_file
 from kquorum.wire.log_scan import Damage, scan_batches
 
 DELETED_SUFFIX: Final = ".deleted"

@@ -26,9 +26,15 @@ from kquorum.spark_replay.archive.pending import Pending, PendingCopy
 from kquorum.spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
 from kquorum.spark_replay.archive.removed import DELETED_SUFFIX
 from kquorum.spark_replay.archive.report import Gap, MemberReport, gaps_of
-from kquorum.spark_replay.files import NotRegular, is_regular, read_listed
-from kquorum.spark_replay.members import META_PROPERTIES, QUORUM_STATE
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of, printable
+from kquorum.spark_replay.decode.files import NotRegular, is_regular, read_listed
+from kquorum.spark_replay.decode.members import META_PROPERTIES, QUORUM_STATE
+from kquorum.spark_replay.decode.sources import (
+    METADATA_FOLDER,
+    FileKind,
+    LogFile,
+    metadata_folder_of,
+    printable,
+)
 
 Progress = Callable[[str], None]
 COMMIT_BYTES: Final = 256 * 1024 * 1024

@@ -18,8 +18,14 @@ from kquorum.spark_replay.archive.manifest import (
 )
 from kquorum.spark_replay.archive.report import Gap, gaps_of, others_with
 from kquorum.spark_replay.archive.run import Progress, folder_in
-from kquorum.spark_replay.members import member_of
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, NoLogFound, find_log_files, log_file
+from kquorum.spark_replay.decode.members import member_of
+from kquorum.spark_replay.decode.sources import (
+    METADATA_FOLDER,
+    FileKind,
+    NoLogFound,
+    find_log_files,
+    log_file,
+)
 
 _SHOWN: Final = 12
 

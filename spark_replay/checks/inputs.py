@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
-from kquorum.spark_replay.sources import FileKind
-from kquorum.spark_replay.tables.state import MARKERS, state_records
+from kquorum.spark_replay.decode.sources import FileKind
+from kquorum.spark_replay.tables.building.state import MARKERS, state_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

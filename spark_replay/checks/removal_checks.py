@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.checks.findings import CheckName, found
 from kquorum.spark_replay.checks.inputs import CheckInputs
-from kquorum.spark_replay.entities import TOPIC_RESOURCE
+from kquorum.spark_replay.decode.records import TOPIC_RESOURCE
 from kquorum.spark_replay.tables.brokers import CHANGE, FENCE, REGISTER, UNFENCE, UNREGISTER
-from kquorum.spark_replay.tables.common import of_types, ordered_by_state
+from kquorum.spark_replay.tables.building.frames import of_types, ordered_by_state
 from kquorum.spark_replay.tables.topics import topic_names
 
 _TOPIC, _REMOVED, _PARTITION, _MOVED = (

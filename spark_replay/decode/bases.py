@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from kquorum.spark_replay.files import map_file
-from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from kquorum.wire.control_records import (
     SnapshotFooterRecord,
     SnapshotHeaderRecord,

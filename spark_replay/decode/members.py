@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquorum.spark_replay.files import open_listed
-from kquorum.spark_replay.sources import METADATA_FOLDER
+from kquorum.spark_replay.decode.files import open_listed
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER
 
 META_PROPERTIES, QUORUM_STATE = "meta.properties", "quorum-state"
 # Kafka writes some hundred bytes into either, and ids of 22 characters.

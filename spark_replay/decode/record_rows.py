@@ -10,8 +10,16 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kquorum.spark_replay.decode import SHORT_VALUE_BYTES, Content, content_of_value, raw_and_problem
-from kquorum.spark_replay.entities import ENTITY_EXPRESSIONS, ENTITY_NAMES, NOTHING, entity_of
+from kquorum.spark_replay.decode.records import (
+    ENTITY_EXPRESSIONS,
+    ENTITY_NAMES,
+    NOTHING,
+    SHORT_VALUE_BYTES,
+    Content,
+    content_of_value,
+    entity_of,
+    raw_and_problem,
+)
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.metadata_records.registry import BY_API_KEY
 from kquorum.wire.record_frame import FRAME_VERSION, SHORT_FRAME_BYTES

@@ -6,15 +6,18 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from kquorum.spark_replay.files import is_regular, scan_resolved
+from kquorum.spark_replay.decode.files import is_regular, scan_resolved
+from kquorum.wire.errors import BufferUnderflow, CorruptBatch
+from kquorum.wire.record_batch import HEADER_BYTES, MAGIC, read_batch_header
 from kquorum.wire.safe_text import safe_text
 
 log = logging.getLogger(__name__)
@@ -280,3 +283,92 @@ def _source_name(root: Path, folder: Path) -> str:
     if root in (folder, metadata_folder):
         return source_name(metadata_folder, metadata_folder.name)
     return source_name(metadata_folder, str(metadata_folder.relative_to(root)))
+
+
+def find_log_files_of(roots: Sequence[Path | str]) -> tuple[LogFile, ...]:
+    """The log files of all `roots`, each once, in the order of `find_log_files`; every log has a name of its own.
+
+    Files named one by one belong together if they lie in one folder. Raises NoLogFound, also for the address of an
+    object store (`spark_replay.remote` makes paths of those), and OSError.
+    """
+    paths = [_local(root) for root in roots]
+    if len(paths) == 1:
+        return find_log_files(paths[0])
+    logs: dict[Path, list[LogFile]] = {}
+    known = set[str]()
+    for path in paths:
+        for file in _files_of(path):
+            if file.path not in known:
+                known.add(file.path)
+                logs.setdefault(_folder_of(file), []).append(file)
+    names = _distinct({folder: _wanted_name(files) for folder, files in logs.items()})
+    files = [replace(file, source=names[folder]) for folder in logs for file in logs[folder]]
+    return tuple(sorted(files, key=lambda file: (file.source, reading_order(file))))
+
+
+def is_remote(path: Path | str) -> bool:
+    """Whether a path names a file system, as in `s3a://bucket/archive`: Hadoop's, read through Spark."""
+    scheme, found, _ = str(path).partition("://")
+    return bool(found) and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
+
+
+def _local(root: Path | str) -> Path:
+    if is_remote(root):
+        raise NoLogFound(f"{root} is no path of this machine: it is read through Spark, by `audit build`")
+    return Path(root)
+
+
+def _files_of(path: Path) -> Iterable[LogFile]:
+    """Of a file named alone the folder is its source, which further files may come from."""
+    if not path.is_file():
+        return find_log_files(path)
+    node = metadata_folder_of(path.resolve().parent)
+    return (log_file(path.resolve(), source=source_name(node, node.name)),)
+
+
+def _folder_of(file: LogFile) -> Path:
+    """The bootstrap checkpoint lies beside the folder of the log."""
+    return metadata_folder_of(Path(file.path).parent)
+
+
+def _wanted_name(files: list[LogFile]) -> str:
+    return files[0].source
+
+
+def _distinct(wanted: dict[Path, str]) -> dict[Path, str]:
+    """Folders that would have one name get the paths from the folder that they have in common."""
+    names = dict[Path, str]()
+    by_name = sorted(wanted, key=lambda folder: (wanted[folder], folder))
+    for name, group in groupby(by_name, key=lambda folder: wanted[folder]):
+        folders = list(group)
+        if len(folders) == 1:
+            names[folders[0]] = name
+            continue
+        common = os.path.commonpath(folders)
+        names |= {folder: source_name(folder, os.path.relpath(folder, common)) for folder in folders}
+    if len(set(names.values())) < len(names):
+        return distinct_names({folder: source_name(folder, str(folder)) for folder in wanted})
+    dotless = {
+        folder: source_name(folder, folder.name) if name == "." else name for folder, name in names.items()
+    }
+    return distinct_names(dotless)
+
+
+_MAGIC_POSITION = 16
+
+
+def why_not_a_log(name: str, buffer: memoryview) -> str | None:
+    """What shows that the file `name` is not a Kafka log or snapshot; None if it is one, however damaged."""
+    if len(buffer) == 0:
+        return None if is_log_name(name) else "it is empty"
+    if not any(bytes(buffer[:HEADER_BYTES])):
+        return None if is_log_name(name) else "it begins with zeros"
+    try:
+        read_batch_header(buffer)
+    except CorruptBatch as error:
+        return f"it does not begin with a record batch ({error.reason})"
+    except BufferUnderflow as error:
+        has_magic = len(buffer) > _MAGIC_POSITION and buffer[_MAGIC_POSITION] == MAGIC
+        may_be_torn = is_log_name(name) and (has_magic or len(buffer) <= _MAGIC_POSITION)
+        return None if may_be_torn else f"it is too short for one record batch ({error.reason})"
+    return None

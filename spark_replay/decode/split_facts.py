@@ -12,11 +12,13 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kquorum.spark_replay.rows import DamageRow
-from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.rows import DamageRow
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
 
 GAP: Final = "gap"
 Numbers = NDArray[np.int64]
+# The kind of the rows that are staged as stateful records, and the folder of their files: streams that exist have it.
+STATEFUL: Final = "told"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +62,14 @@ class BatchEnds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitFacts:
-    """`rows` counts what was written, by kind; `types` the records by type, and `told` those of them that are staged as
-    told (`spark_replay.staging`). `ends` is None without a batch of a log."""
+    """`rows` counts what was written, by kind; `types` the records by type, and `stateful_types` those of them that are
+    staged as stateful records (`spark_replay.staging`). `ends` is None without a batch of a log."""
 
     file: LogFile
     start: int
     rows: dict[str, int]
     types: dict[str, int]
-    told: dict[str, int]
+    stateful_types: dict[str, int]
     unknown_records: int
     bounds: LogBounds | None
     ends: BatchEnds | None
@@ -91,19 +93,19 @@ class FactsOfSplit:
     start: int
     epochs: dict[int, EpochSpan] = field(default_factory=dict)
     _types: Counter[str] = field(default_factory=Counter)
-    _told: Counter[str] = field(default_factory=Counter)
+    _stateful: Counter[str] = field(default_factory=Counter)
     _unknown: int = 0
     _bounds: LogBounds | None = None
     _batches: list[tuple[Numbers, Numbers, Numbers]] = field(default_factory=list)
     _damaged: list[int] = field(default_factory=list)
 
     def add(self, kind: str, batch: Any) -> None:
-        """Rows of a kind: record, batch, damage or told."""
+        """Rows of a kind: record, batch, damage, or the staged STATEFUL."""
         match kind:
             case "record":
                 self._add_records(batch)
-            case "told":
-                _count(self._told, batch)
+            case _ if kind == STATEFUL:
+                _count(self._stateful, batch)
             case "batch" if self.file.kind is FileKind.LOG:
                 self._batches.append(_numbers(batch, "position", "base_offset", "last_offset"))
             case "damage":
@@ -153,7 +155,7 @@ class FactsOfSplit:
             start=self.start,
             rows=rows,
             types=dict(self._types),
-            told=dict(self._told),
+            stateful_types=dict(self._stateful),
             unknown_records=self._unknown,
             bounds=self._bounds,
             ends=self._ends(),

@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
-from kquorum.spark_replay.questions.holes import holes, is_cut, source_notes
-from kquorum.spark_replay.tables.state import MARKERS
+from kquorum.spark_replay.questions.log_gaps import holes, is_cut, source_notes
+from kquorum.spark_replay.tables.building.state import MARKERS
 
 BEGIN, END, ABORT = MARKERS
 SILENCE_MS = 10_000

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
-from kquorum.spark_replay.questions import silences as question
-from kquorum.spark_replay.questions.holes import limits
+from kquorum.spark_replay.questions import idle_gaps as question
+from kquorum.spark_replay.questions.log_gaps import limits
 from kquorum.spark_replay.report.asked import Asked
 from kquorum.spark_replay.report.facts import DamagedPlace, LogFacts, Silence, Silences
 

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kquorum.spark_replay.audit import AuditResult
+from kquorum.spark_replay.decode.sources import find_log_files
+from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
-from kquorum.spark_replay.sources import find_log_files
-from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.stream.merging import finish_merge, merge_small_files
 from kquorum.spark_replay.stream.places import TruncatedLog, latest_places
 from kquorum.spark_replay.stream.plan import tail_pieces

@@ -14,11 +14,10 @@ from typing import Final
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
-from kquorum.spark_replay.audit_folder import shown_files
 from kquorum.spark_replay.staging import STAGED
 from kquorum.spark_replay.stream.state import stream_folder
 from kquorum.spark_replay.stream.tables import TAIL, destination_of
-from kquorum.spark_replay.table_files import WRITTEN, TableFile
+from kquorum.spark_replay.table_files import WRITTEN, TableFile, shown_files
 
 MANY_FILES: Final = 200
 SMALL_BYTES: Final = 32 * 1024 * 1024

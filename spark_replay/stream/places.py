@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from kquorum.spark_replay.decode import origin_of
-from kquorum.spark_replay.files import map_file
-from kquorum.spark_replay.rows import DamageRow
-from kquorum.spark_replay.runs import scan_runs
-from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.records import origin_of
+from kquorum.spark_replay.decode.rows import DamageRow
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.splits import scan_runs
 from kquorum.wire.batch_runs import BatchRun
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.record_batch import check_batch

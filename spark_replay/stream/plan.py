@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.datasource import InputPartition
 
-from kquorum.spark_replay.sources import FileKind, LogFile
-from kquorum.spark_replay.split_reading import LogSplit, splits_of
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.splits import LogSplit, splits_of
 from kquorum.spark_replay.stream.places import Place, Places, check_place, segments_of
 
 

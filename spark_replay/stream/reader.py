@@ -18,9 +18,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.sources import LogFile, find_log_files
-from kquorum.spark_replay.split_reading import LogSplit, read_split
-from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.decode.sources import LogFile, find_log_files
+from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES, LogSplit, read_split
 from kquorum.spark_replay.stream.places import Place, latest_places, places_from_json, places_to_json
 from kquorum.spark_replay.stream.plan import Piece, pieces_between
 

@@ -10,10 +10,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from kquorum.spark_replay.audit_folder import read_manifest
-from kquorum.spark_replay.schemas import TABLES
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.state import write_state
 from kquorum.spark_replay.stream.tables import BatchWriter
+from kquorum.spark_replay.tables.building.registry import TABLES
 from tests.spark.conftest import RANDOM_SEED, Audited
 from tests.spark.growing_log import GrowingLog
 

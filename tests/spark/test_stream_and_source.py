@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kquorum.spark_replay.sources import METADATA_FOLDER
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.places import TruncatedLog
 from kquorum.spark_replay.stream.state import NOOPS_BEHIND

@@ -24,11 +24,17 @@ from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.spark_replay.audit import build
 from kquorum.spark_replay.audit_folder import MANIFEST, remove_manifest
+from kquorum.spark_replay.decode.sources import (
+    BUILD_MARKER,
+    LogFile,
+    NoLogFound,
+    find_log_files_of,
+    is_remote,
+    printable,
+)
 from kquorum.spark_replay.delta import DELTA, convert, forget
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.spark_replay.remote import RemoteFailed, stage
-from kquorum.spark_replay.several_sources import find_log_files_of, is_remote
-from kquorum.spark_replay.sources import BUILD_MARKER, LogFile, NoLogFound, printable
 from kquorum.spark_replay.stream.state import is_stream
 from kquorum.spark_replay.summary import summarize
 from kquorum.wire.wording import counted

@@ -21,8 +21,8 @@ from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import remark
 from kquorum.node.config.addresses import HostPort, parse_host_port, reachable
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from kquorum.spark_replay.members import META_PROPERTIES, Member, member_of
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, files_of_folder
+from kquorum.spark_replay.decode.members import META_PROPERTIES, Member, member_of
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, files_of_folder
 from kquorum.spark_replay.stream.places import Place, latest_places
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.proto import inspect_pb2 as pb

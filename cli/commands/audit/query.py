@@ -17,8 +17,9 @@ from kquorum.cli.commands.log.dump_filters import parse_time
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.spark_replay.audit import Progress, build
 from kquorum.spark_replay.audit_folder import AuditManifest, AuditTables, NoAudit, is_audit, read_manifest
+from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.spark_replay.questions.entities import is_topic
-from kquorum.spark_replay.questions.holes import holes, limits, unknown_before
+from kquorum.spark_replay.questions.log_gaps import holes, limits, unknown_before
 from kquorum.spark_replay.questions.moments import (
     Moment,
     NoSuchMoment,
@@ -28,7 +29,6 @@ from kquorum.spark_replay.questions.moments import (
     moment_at_time,
     time_text,
 )
-from kquorum.spark_replay.sources import LogFile
 from kquorum.wire.safe_text import safe_text
 
 # As milliseconds this is March 1973, as an offset decades of a busy log.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from kquorum.spark_replay.bases import StateBase
+from kquorum.spark_replay.decode.bases import StateBase
 
 LAST_OFFSET = 2**63 - 1
 MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
@@ -39,11 +39,11 @@ def without_uncommitted(records: DataFrame, intervals: DataFrame) -> DataFrame:
     `intervals` are these (`uncommitted_transactions`): few, and so broadcast to the records.
     """
     inside = (
-        (F.col("record.source") == F.col("gone.source"))
+        (F.col("record.source") == F.col("aborted.source"))
         & (F.col("record.file_kind") == "log")
-        & F.col("record.offset").between(F.col("gone.begin_offset"), F.col("gone.end_offset"))
+        & F.col("record.offset").between(F.col("aborted.begin_offset"), F.col("aborted.end_offset"))
     )
-    return records.alias("record").join(F.broadcast(intervals.alias("gone")), inside, "left_anti")
+    return records.alias("record").join(F.broadcast(intervals.alias("aborted")), inside, "left_anti")
 
 
 def uncommitted_transactions(records: DataFrame, damage: DataFrame | None = None) -> DataFrame:

@@ -2,10 +2,43 @@
 
 from typing import Final
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
-from kquorum.spark_replay.schemas import ISR_CHANGES, PARTITION_HISTORY
-from kquorum.spark_replay.tables.partition_payload import INTS, PARTITION_PAYLOAD
+from kquorum.spark_replay.tables.building.frames import PARSED, with_payload
+
+CREATED, CHANGED = "PartitionRecord", "PartitionChangeRecord"
+PARTITION_TYPES = (CREATED, CHANGED)
+
+INTS = ArrayType(IntegerType())
+ELR = ("eligible_leader_replicas", "last_known_elr")
+ARRAYS = ("replicas", "isr", "removing_replicas", "adding_replicas")
+PARTITION_PAYLOAD = StructType(
+    [
+        *(StructField(name, INTS) for name in (*ARRAYS, *ELR)),
+        *(
+            StructField(name, IntegerType())
+            for name in ("leader", "leader_epoch", "partition_epoch", "leader_recovery_state")
+        ),
+        StructField("directories", ArrayType(StringType())),
+    ]
+)
+
+
+def with_partition_payload(records: DataFrame) -> DataFrame:
+    """Records of partitions with their fields in a struct column `p`, which may have been parsed already."""
+    if PARSED in records.columns:
+        return records.withColumnRenamed(PARSED, "p")
+    return with_payload(records, PARTITION_PAYLOAD)
+
 
 CLEARED: Final = "ClearElrRecord"
 # An event of this type is no record: it goes before all events of its topic, with what they need to know of it.
@@ -42,11 +75,8 @@ BEFORE: Final = {
     "old_removing": "removing_replicas",
     "old_adding": "adding_replicas",
 }
-_AS_THEY_ARE: Final = (
-    *("source", "topic_id", "topic_name", "partition_id", "leader", "leader_epoch", "partition_epoch"),
-    *("replicas", "isr", "removing_replicas", "adding_replicas", "leader_recovery_state"),
-    *("quorum_epoch", "batch_base_offset"),
-)
+_TEXTS: Final = ("source", "topic_id", "topic_name")
+_NUMBERS: Final = ("leader", "leader_epoch", "partition_epoch")
 # Columns of a change that have another name in `partition_history`.
 MOMENT: Final = {
     "offset": "valid_from_offset",
@@ -55,8 +85,15 @@ MOMENT: Final = {
 }
 CHANGES: Final = StructType(
     [
-        *(StructField(name, PARTITION_HISTORY[name].dataType) for name in _AS_THEY_ARE),
-        *(StructField(name, ISR_CHANGES[name].dataType) for name in MOMENT),
+        *(StructField(name, StringType()) for name in _TEXTS),
+        *(StructField(name, IntegerType()) for name in ("partition_id", *_NUMBERS)),
+        *(StructField(name, INTS) for name in ARRAYS),
+        StructField("leader_recovery_state", IntegerType()),
+        StructField("quorum_epoch", IntegerType()),
+        StructField("batch_base_offset", LongType()),
+        StructField("offset", LongType()),
+        StructField("timestamp_ms", LongType()),
+        StructField("timestamp", TimestampType()),
         *(StructField(name, IntegerType() if name == "old_leader" else INTS) for name in BEFORE),
     ]
 )

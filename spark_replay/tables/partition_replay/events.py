@@ -3,14 +3,17 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kquorum.spark_replay.tables.common import in_log, of_types, shaped, state_order
-from kquorum.spark_replay.tables.partition_columns import CLEARED, EVENTS, NO_PARTITION, TOPIC
-from kquorum.spark_replay.tables.partition_payload import (
+from kquorum.spark_replay.tables.building.frames import in_log, of_types, shaped, state_order
+from kquorum.spark_replay.tables.partition_replay.columns import (
     CHANGED,
+    CLEARED,
     CREATED,
     ELR,
+    EVENTS,
     INTS,
+    NO_PARTITION,
     PARTITION_PAYLOAD,
+    TOPIC,
     with_partition_payload,
 )
 from kquorum.spark_replay.tables.topics import topic_names
@@ -22,16 +25,16 @@ _OF_RECORD = (
 )
 
 
-def partition_events(state: DataFrame, told: DataFrame, *, has_clearings: bool = True) -> DataFrame:
-    """The columns of `EVENTS`, in no order. `told` is the state, which may lack the records of partitions.
+def partition_events(state: DataFrame, stateful: DataFrame, *, has_clearings: bool = True) -> DataFrame:
+    """The columns of `EVENTS`, in no order. `stateful` is the state, which may lack the records of partitions.
 
-    Without `has_clearings` there is no ClearElrRecord, and nobody looks for what one would clear.
+    Without `has_clearings` there is no ClearElrRecord, and the query does not look for what one would clear.
     """
     parsed = with_partition_payload(of_types(state, CREATED, CHANGED))
     events = parsed.select(*_keys(), *(F.col(f"p.{name}") for name in PARTITION_PAYLOAD.fieldNames()))
     if has_clearings:
-        events = events.unionByName(_clearings(state, told))
-    return shaped(events.unionByName(_topics(told), allowMissingColumns=True), EVENTS)
+        events = events.unionByName(_clearings(state, stateful))
+    return shaped(events.unionByName(_topics(stateful), allowMissingColumns=True), EVENTS)
 
 
 def _keys() -> list[Column]:
@@ -43,12 +46,12 @@ def _keys() -> list[Column]:
     ]
 
 
-def _topics(told: DataFrame) -> DataFrame:
+def _topics(stateful: DataFrame) -> DataFrame:
     """One row for each topic with a name or a removal."""
     is_created, is_removed = (F.col("record_type") == name for name in _TOPIC_TYPES)
     removal = F.when(is_removed, F.col("state_offset"))
-    told_of = (
-        of_types(told, *_TOPIC_TYPES)
+    by_topic = (
+        of_types(stateful, *_TOPIC_TYPES)
         .groupBy("source", "topic_id")
         .agg(
             F.min_by("topic_name", F.when(is_created, state_order())).alias("topic_name"),
@@ -56,16 +59,16 @@ def _topics(told: DataFrame) -> DataFrame:
             F.min_by("state_timestamp_ms", removal).alias("removed_ms"),
         )
     )
-    return told_of.withColumns({"partition_id": F.lit(NO_PARTITION), "record_type": F.lit(TOPIC)})
+    return by_topic.withColumns({"partition_id": F.lit(NO_PARTITION), "record_type": F.lit(TOPIC)})
 
 
-def _clearings(state: DataFrame, told: DataFrame) -> DataFrame:
+def _clearings(state: DataFrame, stateful: DataFrame) -> DataFrame:
     """A change with empty ELRs of every partition that a ClearElrRecord names; an empty name means every topic."""
-    clears = of_types(told, CLEARED).select(*_keys(), F.col("topic_name").alias("cleared_name"))
+    clears = of_types(stateful, CLEARED).select(*_keys(), F.col("topic_name").alias("cleared_name"))
     partitions = (
         of_types(state, CREATED)
         .select("source", "topic_id", "partition_id", "state_offset")
-        .join(topic_names(told), ["source", "topic_id"])
+        .join(topic_names(stateful), ["source", "topic_id"])
         .alias("partition")
     )
     hit = (

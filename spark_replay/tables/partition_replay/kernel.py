@@ -9,7 +9,8 @@ To carry a column forward is to find, for each row, the row that it has its valu
 partition which says something. The values are then taken from there, arrays included, without a loop over rows.
 """
 
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,39 +18,97 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.schemas import PARTITION_HISTORY
-from kquorum.spark_replay.tables.common import CALENDAR_MS
-from kquorum.spark_replay.tables.partition_columns import CLEARED, TOPIC
-from kquorum.spark_replay.tables.partition_payload import ARRAYS, CREATED, ELR
-from kquorum.spark_replay.tables.row_runs import (
-    Mask,
-    Rows,
-    carried_from,
-    first_rows,
-    is_valid,
-    list_sizes,
-    longs,
-    starts_of,
-    taken,
+from kquorum.spark_replay.tables.building.frames import CALENDAR_MS
+from kquorum.spark_replay.tables.partition_replay.columns import (
+    ARRAYS,
+    BEFORE,
+    CHANGES,
+    CLEARED,
+    CREATED,
+    ELR,
+    MOMENT,
+    TOPIC,
 )
+
+Mask: TypeAlias = NDArray[np.bool_]
+# Numbers of rows; -1 for none.
+Rows: TypeAlias = NDArray[np.int64]
+
+
+def starts_of(*columns: Any) -> Mask:
+    """True where a row differs from the row before in one of the columns; the first row starts a run."""
+    count = len(columns[0])
+    starts = np.zeros(count, np.bool_)
+    starts[:1] = True
+    for column in columns:
+        codes = column if pa.types.is_integer(column.type) else column.dictionary_encode().indices
+        numbers = longs(codes, np.iinfo(np.int64).min)
+        starts[1:] |= numbers[1:] != numbers[:-1]
+    return starts
+
+
+def first_rows(starts: Mask) -> Rows:
+    """For each row the first of its run."""
+    rows: Rows = np.maximum.accumulate(np.where(starts, np.arange(len(starts)), 0))
+    return rows
+
+
+def carried_from(mask: Mask, first: Rows) -> Rows:
+    """For each row the last one up to it, itself included, and not before `first`, where `mask` is set."""
+    rows: Rows = np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
+    return np.where(rows >= first, rows, -1)
+
+
+def taken(column: Any, rows: Rows) -> Any:
+    """The column's values at these rows, null for none."""
+    missing = rows < 0
+    return column.take(pa.array(rows, mask=missing) if missing.any() else pa.array(rows))
+
+
+def is_valid(column: Any) -> Mask:
+    mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def longs(column: Any, missing: int) -> Rows:
+    """Integers as 64 bits, `missing` for null."""
+    numbers: Rows = pc.fill_null(column.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def list_sizes(column: Any) -> Rows:
+    """The lengths of lists; 0 for null."""
+    return longs(pc.list_value_length(column), 0)
+
+
+def lists_differ(left: Any, right: Any) -> Mask:
+    """Where two lists of integers, neither of them null, are not equal in length, values and order."""
+    both = is_valid(left) & is_valid(right)
+    differ: Mask = list_sizes(left) != list_sizes(right)
+    same = both & ~differ
+    left_same, right_same = left.filter(pa.array(same)), right.filter(pa.array(same))
+    row_of = np.repeat(np.flatnonzero(same), list_sizes(left_same))
+    unequal = longs(left_same.flatten(), 0) != longs(right_same.flatten(), 0)
+    differ[row_of[unequal]] = True
+    return differ & both
+
 
 NO_LEADER_CHANGE: Final = -2
 NO_RECOVERY_CHANGE: Final = -1
 MIGRATING_DIRECTORY: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-_SCHEMA: Final = arrow_schema(PARTITION_HISTORY)
 _AS_THEY_ARE: Final = (
     *("source", "topic_id", "partition_id"),
     *("record_type", "quorum_epoch", "batch_base_offset"),
 )
 
 
-def partition_kernel(events: Any) -> Any:
+def partition_kernel(events: Any, schema: Any) -> Any:
     """Rows of `partition_history` as a `pyarrow.RecordBatch`, in the order of the events.
 
     `events` is a RecordBatch of `EVENTS`, sorted by EVENT_ORDER, with all events of each partition that is in it. What
     is told of a topic goes before each run of its partitions.
     """
-    return _Replay(events).rows() if events.num_rows else pa.RecordBatch.from_pylist([], schema=_SCHEMA)
+    return _Replay(events).rows(schema) if events.num_rows else pa.RecordBatch.from_pylist([], schema=schema)
 
 
 class _Replay:
@@ -80,12 +139,12 @@ class _Replay:
         had_any[is_first] = False
         return had_any
 
-    def rows(self) -> Any:
+    def rows(self, schema: Any) -> Any:
         """The history of all that are kept, less what came after the removal of the topic."""
         columns = {name: taken(self._events.column(name), self._kept) for name in _AS_THEY_ARE}
         columns |= self._carried() | self._epochs() | self._validity()
         batch = pa.RecordBatch.from_arrays(
-            [columns[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA
+            [columns[field.name].cast(field.type) for field in schema], schema=schema
         )
         removed = self._of_topic("removed_offset")
         return batch.filter(pc.fill_null(pc.less(columns["valid_from_offset"], removed), fill_value=True))
@@ -191,3 +250,75 @@ def _timestamps(milliseconds: Any) -> Any:
     is_time = pc.and_(pc.greater_equal(milliseconds, first), pc.less_equal(milliseconds, last))
     times = pc.if_else(is_time, milliseconds, pa.scalar(None, milliseconds.type))
     return times.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+
+
+ROWS_AT_ONCE: Final = 65_536
+
+
+def whole_partitions(batches: Iterable[Any], rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Any]:
+    """RecordBatches of `EVENTS`, sorted, of at least so many rows where there are; none goes on in the next one.
+
+    What is told of a topic is repeated before each batch that begins within it.
+    """
+    waiting: list[Any] = []
+    count, enough = 0, rows_at_once
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= enough:
+            whole, rest = _without_last_partition(_joined(waiting))
+            if whole.num_rows:
+                yield whole
+            waiting, count = [rest], rest.num_rows
+            # A partition longer than a batch is not looked through again with every batch.
+            enough = max(rows_at_once, 2 * count)
+    if count:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Any]) -> Any:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _without_last_partition(events: Any) -> tuple[Any, Any]:
+    """The events before those of the last partition, and those, after what is told of their topic."""
+    new_topic = starts_of(events.column("source"), events.column("topic_id"))
+    starts = np.flatnonzero(new_topic | starts_of(events.column("partition_id")))
+    last = int(starts[-1])
+    topic = int(first_rows(new_topic)[last])
+    rest = events.slice(last)
+    if topic < last and events.column("record_type")[topic].as_py() == TOPIC:
+        rest = _joined([events.slice(topic, 1), rest])
+    return events.slice(0, last), rest
+
+
+_CHANGES: Final = arrow_schema(CHANGES)
+
+
+def changes_of(history: Any) -> Any:
+    """The rows with another leader or ISR than the row before them of their partition, which they have as `old_*`.
+
+    The first row of a partition is its creation and no change. `history` is a RecordBatch of rows of
+    `partition_history`, all those of each partition that is in it, in their order.
+    """
+    starts = starts_of(*map(history.column, ("source", "topic_id", "partition_id")))
+    after = np.flatnonzero(~starts)
+    differ = _leaders_differ(history, after)
+    rest = after[~differ]
+    isr = history.column("isr")
+    others = lists_differ(isr.take(pa.array(rest)), isr.take(pa.array(rest - 1)))
+    differ[~differ] = others
+    now = history.take(pa.array(after[differ]))
+    before = history.take(pa.array(after[differ] - 1))
+    columns = [
+        before.column(BEFORE[name]) if name in BEFORE else now.column(MOMENT.get(name, name))
+        for name in _CHANGES.names
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_CHANGES)
+
+
+def _leaders_differ(history: Any, after: Any) -> Mask:
+    leader = history.column("leader")
+    numbers, valid = longs(leader, 0), is_valid(leader)
+    differ: Mask = (numbers[after] != numbers[after - 1]) & valid[after] & valid[after - 1]
+    return differ

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, duration, ids, number
 from kquorum.cli.commands.audit.query import AuditQuery, with_limits
 from kquorum.spark_replay.questions.churn import UNITS, Span, churn
+from kquorum.spark_replay.questions.idle_gaps import silence_notes
 from kquorum.spark_replay.questions.moments import time_text
-from kquorum.spark_replay.questions.silences import silence_notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

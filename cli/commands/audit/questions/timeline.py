@@ -26,8 +26,8 @@ from kquorum.cli.commands.audit.query import (
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.spark_replay.questions.authors import has_notes
 from kquorum.spark_replay.questions.broker_timeline import broker_timeline
+from kquorum.spark_replay.questions.idle_gaps import silence_notes
 from kquorum.spark_replay.questions.moments import time_text
-from kquorum.spark_replay.questions.silences import silence_notes
 from kquorum.spark_replay.questions.timeline import requests, topic_timeline
 
 NO_NOTES = (

@@ -8,14 +8,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, cause_text, duration, ids, number
 from kquorum.cli.commands.audit.query import AuditQuery, lives_of_topic, with_limits
-from kquorum.spark_replay.questions.moments import Moment, last_moment, time_text
-from kquorum.spark_replay.questions.silences import (
+from kquorum.spark_replay.questions.idle_gaps import (
     NEW_EPOCH,
     SAME_EPOCH,
     has_idle_records,
     silence_notes,
     silences,
 )
+from kquorum.spark_replay.questions.moments import Moment, last_moment, time_text
 from kquorum.spark_replay.questions.unavailable import (
     NO_LEADER,
     OPEN,

@@ -24,6 +24,7 @@ from kquorum.metadata.forwarding import (
     is_for_the_leader,
 )
 from kquorum.network.limits import ServerLimits
+from kquorum.network.turns import Served
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.protocol import headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -31,7 +32,6 @@ from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_vers
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_response, encode_request, encode_request_header
 from tests.support.running_controllers import RunningController, run
-from kquorum.network.turns import Served
 from tests.unit.network.support import until
 
 SERVED = controller_listener_apis()

@@ -11,8 +11,8 @@ from kquorum.spark_replay.archive.files import ArchiveFiles, Digest
 from kquorum.spark_replay.archive.manifest import RunEntry, read_manifest
 from kquorum.spark_replay.archive.report import MemberReport
 from kquorum.spark_replay.archive.verify import verify_archive
-from kquorum.spark_replay.members import member_of
-from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.decode.members import member_of
+from kquorum.spark_replay.decode.sources import find_log_files
 from tests.support.node_logs import NodeLog, flip
 
 

@@ -12,7 +12,7 @@ from kquorum.spark_replay.archive.manifest import ManifestBroken
 from kquorum.spark_replay.archive.pending import PENDING, Pending, PendingCopy
 from kquorum.spark_replay.archive.plan import AnotherCluster
 from kquorum.spark_replay.archive.verify import verify_archive
-from kquorum.spark_replay.sources import NoLogFound
+from kquorum.spark_replay.decode.sources import NoLogFound
 from tests.support.node_logs import NodeLog, flip
 
 

@@ -9,7 +9,7 @@ from kquorum.spark_replay.archive.archiving import archive
 from kquorum.spark_replay.archive.files import ArchiveFiles, Digest
 from kquorum.spark_replay.archive.report import MemberReport
 from kquorum.spark_replay.archive.verify import verify_archive
-from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.decode.sources import find_log_files
 from tests.support.node_logs import NodeLog, flip
 
 

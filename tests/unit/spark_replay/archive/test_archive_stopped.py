@@ -9,7 +9,7 @@ import pytest
 from kquorum.spark_replay.archive.archiving import archive
 from kquorum.spark_replay.archive.files import ArchiveFiles
 from kquorum.spark_replay.archive.verify import verify_archive
-from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.decode.sources import find_log_files
 from tests.support.node_logs import NodeLog
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from kquorum.spark_replay.audit_folder import AuditedSource
-from kquorum.spark_replay.bases import StateBase
 from kquorum.spark_replay.checks.replica_facts import Beyond, Difference, Hole, ReplicaFacts, Side
 from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, findings_of, watermark
-from kquorum.spark_replay.members import Member
+from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.members import Member
 
 NO_SNAPSHOTS: Mapping[str, Mapping[str, int]] = {}
 

@@ -6,11 +6,10 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kquorum.spark_replay.decode import Origin, scan
-from kquorum.spark_replay.rows import DamageRow
-from kquorum.spark_replay.runs import scan_runs
-from kquorum.spark_replay.sources import FileKind
-from kquorum.spark_replay.splits import split_ranges
+from kquorum.spark_replay.decode.records import Origin, scan
+from kquorum.spark_replay.decode.rows import DamageRow
+from kquorum.spark_replay.decode.sources import FileKind
+from kquorum.spark_replay.decode.splits import scan_runs, split_ranges
 from kquorum.wire.batch_runs import BatchRun
 from kquorum.wire.log_scan import ScannedBatch
 from kquorum.wire.metadata_records.topics import TopicRecord

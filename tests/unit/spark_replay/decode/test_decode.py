@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.spark_replay.decode import Origin, RecordDecoder, batch_row, origin_of, scan
-from kquorum.spark_replay.files import map_file
-from kquorum.spark_replay.rows import BatchRow, DamageRow, RecordRow
-from kquorum.spark_replay.sources import FileKind, LogFile, find_log_files
+from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.records import Origin, RecordDecoder, batch_row, origin_of, scan
+from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
+from kquorum.spark_replay.decode.sources import FileKind, LogFile, find_log_files
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.security import UserScramCredentialRecord
 from kquorum.wire.uuids import uuid_to_text

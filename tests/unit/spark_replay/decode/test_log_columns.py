@@ -11,11 +11,11 @@ from uuid import UUID
 import pytest
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
-from kquorum.spark_replay.files import map_file
-from kquorum.spark_replay.log_columns import ROWS_PER_ARROW_BATCH
-from kquorum.spark_replay.rows import DamageRow, RecordRow, Row
-from kquorum.spark_replay.schemas import SOURCE_ROWS, TABLES
+from kquorum.spark_replay.decode.columns import ROWS_PER_ARROW_BATCH
+from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
+from kquorum.spark_replay.decode.rows import DamageRow, RecordRow, Row
+from kquorum.spark_replay.decode.sources import FileKind, LogFile, find_log_files, log_file
 from kquorum.spark_replay.source import (
     ROW_KINDS,
     KraftLogDataSource,
@@ -23,7 +23,8 @@ from kquorum.spark_replay.source import (
     files_of_listing,
     listing_of,
 )
-from kquorum.spark_replay.sources import FileKind, LogFile, find_log_files, log_file
+from kquorum.spark_replay.tables.building.registry import TABLES
+from kquorum.spark_replay.tables.building.source_rows import SOURCE_ROWS
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, encode_control_record
 from kquorum.wire.metadata_records.features import NoOpRecord
@@ -251,7 +252,7 @@ def test_rows_of_one_kind_have_the_columns_of_that_kind(tmp_path: Path, rows: st
     folder = write_sample(tmp_path / "sample")
     source = KraftLogDataSource({"path": str(folder), "rows": rows})
     schema = source.schema()
-    assert set(schema.fieldNames()) == {"row_kind", *TABLES[rows].fieldNames()} - {"timestamp"}
+    assert set(schema.fieldNames()) == {"row_kind", *TABLES[rows].schema.fieldNames()} - {"timestamp"}
     reader = source.reader(schema)
     found = [
         row for split in reader.partitions() for batch in reader.read(split) for row in batch.to_pylist()

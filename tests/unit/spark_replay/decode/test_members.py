@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.spark_replay.members import LARGEST_BYTES, Member, member_of
+from kquorum.spark_replay.decode.members import LARGEST_BYTES, Member, member_of
 
 
 def test_what_kafka_writes_is_read(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kquorum.spark_replay.archive.archiving import archive
-from kquorum.spark_replay.several_sources import find_log_files_of, is_remote
-from kquorum.spark_replay.sources import NoLogFound, find_log_files
+from kquorum.spark_replay.decode.sources import NoLogFound, find_log_files, find_log_files_of, is_remote
 from tests.support.node_logs import NodeLog
 from tests.support.sample_logs import write_sample
 

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.spark_replay.bases import StateBase, state_bases
-from kquorum.spark_replay.probe import why_not_a_log
-from kquorum.spark_replay.several_sources import find_log_files_of
-from kquorum.spark_replay.sources import FileKind, NoLogFound, find_log_files
+from kquorum.spark_replay.decode.bases import StateBase, state_bases
+from kquorum.spark_replay.decode.sources import (
+    FileKind,
+    NoLogFound,
+    find_log_files,
+    find_log_files_of,
+    why_not_a_log,
+)
 from kquorum.spark_replay.table_files import partition_of
 from tests.support.sample_logs import first_segment, write_sample, write_trimmed_sample
 

@@ -6,10 +6,10 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from kquorum.spark_replay.bases import state_bases
-from kquorum.spark_replay.sources import find_log_files
-from kquorum.spark_replay.split_facts import SplitFacts, extents
-from kquorum.spark_replay.split_reading import splits_of
+from kquorum.spark_replay.decode.bases import state_bases
+from kquorum.spark_replay.decode.sources import find_log_files
+from kquorum.spark_replay.decode.split_facts import SplitFacts, extents
+from kquorum.spark_replay.decode.splits import splits_of
 from kquorum.spark_replay.table_files import Destination, SplitTask, write_split, write_tables
 from kquorum.wire.metadata_records.features import NoOpRecord
 from tests.support.sample_logs import LogBuilder, write_sample

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from kquorum.spark_replay.splits import split_ranges
+from kquorum.spark_replay.decode.splits import split_ranges
 from kquorum.wire.metadata_records.features import NoOpRecord
 from tests.support.sample_logs import LogBuilder
 

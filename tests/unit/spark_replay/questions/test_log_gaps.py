@@ -5,10 +5,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from kquorum.spark_replay.audit_folder import AuditedSource
-from kquorum.spark_replay.bases import StateBase
-from kquorum.spark_replay.members import Member
-from kquorum.spark_replay.questions.holes import Hole, damage_notes, hole_at, unknown_before
-from kquorum.spark_replay.questions.silences import text_of_silences
+from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.members import Member
+from kquorum.spark_replay.questions.idle_gaps import text_of_silences
+from kquorum.spark_replay.questions.log_gaps import Hole, damage_notes, hole_at, unknown_before
 
 
 def test_a_place_without_an_offset_lies_behind_the_batch_before_it() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kquorum.spark_replay.sources import METADATA_FOLDER, find_log_files
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, find_log_files
 from kquorum.spark_replay.stream.places import (
     TruncatedLog,
     latest_places,

@@ -11,13 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.tables.partition_changes import changes_of
-from kquorum.spark_replay.tables.partition_columns import BEFORE, CHANGES, CLEARED, EVENTS, MOMENT, TOPIC
-from kquorum.spark_replay.tables.partition_kernel import MIGRATING_DIRECTORY, partition_kernel
-from kquorum.spark_replay.tables.partition_payload import ARRAYS, CHANGED, CREATED, ELR
-from kquorum.spark_replay.tables.whole_partitions import whole_partitions
+from kquorum.spark_replay.tables.partition_history import PARTITION_HISTORY
+from kquorum.spark_replay.tables.partition_replay.columns import (
+    ARRAYS,
+    BEFORE,
+    CHANGED,
+    CHANGES,
+    CLEARED,
+    CREATED,
+    ELR,
+    EVENTS,
+    MOMENT,
+    TOPIC,
+)
+from kquorum.spark_replay.tables.partition_replay.kernel import (
+    MIGRATING_DIRECTORY,
+    changes_of,
+    partition_kernel,
+    whole_partitions,
+)
 
 Row = dict[str, Any]
+HISTORY = arrow_schema(PARTITION_HISTORY)
 
 BROKERS = st.lists(st.integers(0, 3), max_size=3)
 MAYBE_BROKERS = st.none() | BROKERS
@@ -161,7 +176,7 @@ def test_the_kernel_is_equal_to_one_event_after_the_other(events: list[Row], dat
     batches = table.to_batches(max_chunksize=data.draw(st.integers(1, 9)))
     history, changes = [], []
     for whole in whole_partitions(batches, rows_at_once=data.draw(st.integers(1, 20))):
-        part = partition_kernel(whole)
+        part = partition_kernel(whole, HISTORY)
         history += part.to_pylist()
         changes += changes_of(part).to_pylist()
     assert history == [row for rows in partitions for row in rows]
@@ -197,8 +212,7 @@ def test_epochs_at_their_largest_and_times_that_no_calendar_has_stop_nothing() -
         blank | place | created | {"state_offset": 1, "offset": 1, "state_timestamp_ms": 2**63 - 1},
         blank | place | changed | {"state_offset": 2, "offset": 2, "state_timestamp_ms": -(2**63)},
     ]
-    first, second = partition_kernel(
-        pa.RecordBatch.from_pylist(rows, schema=arrow_schema(EVENTS))
-    ).to_pylist()
+    events = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(EVENTS))
+    first, second = partition_kernel(events, HISTORY).to_pylist()
     assert (first["valid_from"], first["valid_to"], first["valid_from_ms"]) == (None, None, 2**63 - 1)
     assert (second["leader_epoch"], second["partition_epoch"]) == (-(2**31), -(2**31))

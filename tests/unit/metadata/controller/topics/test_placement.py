@@ -11,8 +11,8 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller.topics.placement import StripedPlacer
 from kquorum.metadata.image.cluster import BrokerRegistration
-from tests.support.controller_world import SeededDice
 from tests.support.calls import calls_of
+from tests.support.controller_world import SeededDice
 
 
 def broker(
