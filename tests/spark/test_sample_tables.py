@@ -227,8 +227,8 @@ def test_every_column_of_every_table_says_what_it_means(audited: Audited) -> Non
     from kquorum.spark_replay.tables.building.registry import TABLES
 
     assert set(audited.written) == set(TABLES)
-    for name, table in TABLES.items():
-        schema = table.schema
+    for name, declared in TABLES.items():
+        schema = declared.schema
         table = audited.table(name)
         kept = json.loads(table.schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
         assert [field["name"] for field in kept["fields"]] == schema.fieldNames()

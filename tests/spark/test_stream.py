@@ -35,7 +35,7 @@ def pulled(step: Callable[..., Any], patch: pytest.MonkeyPatch, *, after: bool) 
             step(*args, **options)
         raise PulledPlug(step.__name__)
 
-    patch.setattr(f"spark_replay.stream.tables.{step.__qualname__}", interrupted)
+    patch.setattr(f"kquorum.spark_replay.stream.tables.{step.__qualname__}", interrupted)
 
 
 def half_published(writer: BatchWriter, batch: int) -> None:
