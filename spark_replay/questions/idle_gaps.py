@@ -1,8 +1,8 @@
 """When nothing was written: whether the quorum may have been without a leader, as far as the log tells.
 
 An active controller of Kafka 3.3 and later writes a NoOpRecord when it had nothing else to write for
-metadata.max.idle.interval.ms (500 ms if not configured). A longer silence before a new epoch means that there was no
-leader which could write, or that all controllers were down; a silence within an epoch, that the leader stood still.
+metadata.max.idle.interval.ms (500 ms if not configured). A longer gap before a new epoch means that there was no
+leader which could write, or that all controllers were down; a gap within an epoch, that the leader stood still.
 Followers get the very batches that the leader stamped, so it does not matter whose copy of the log is read.
 """
 
@@ -20,12 +20,12 @@ BUCKET: Final = 200_000
 NEW_EPOCH, SAME_EPOCH = "new epoch", "same epoch"
 
 
-def silences(tables: AuditTables, source: str, *, min_ms: int) -> DataFrame:
+def idle_gaps(tables: AuditTables, source: str, *, min_ms: int) -> DataFrame:
     """(kind, from_ms, to_ms, duration_ms, from_offset, to_offset, from_epoch, to_epoch, from_leader, to_leader,
     epochs_without_records) of each time that no batch was written for `min_ms` or longer; not sorted.
 
     `from_offset` is the last record before, `to_offset` the first after. `epochs_without_records` counts the epochs in
-    between: elections that nobody won, or whose winner wrote nothing that lasted.
+    between: elections without a winner, or whose winner wrote nothing that lasted.
     """
     batches = tables.table("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
     placed = batches.select(
@@ -75,14 +75,14 @@ def _with_leaders(gaps: DataFrame, tables: AuditTables, source: str) -> DataFram
 
 
 def has_idle_records(tables: AuditTables, source: str) -> bool:
-    """Whether the log has NoOpRecords at all: without them a silence says nothing."""
+    """Whether the log has NoOpRecords at all: without them a gap says nothing."""
     records = tables.table("records").where(
         (F.col("source") == source) & (F.col("file_kind") == "log") & (F.col("record_type") == "NoOpRecord")
     )
     return bool(records.select("offset").limit(1).collect())
 
 
-def silence_notes(
+def idle_gap_notes(
     tables: AuditTables,
     source: str,
     *,
@@ -90,8 +90,8 @@ def silence_notes(
     until_ms: int | None = None,
     min_ms: int = 2_000,
 ) -> tuple[str, ...]:
-    """That nobody wrote for a while before a new epoch, so that nobody fenced a killed broker: in words, if so."""
-    found = silences(tables, source, min_ms=min_ms).where(F.col("kind") == NEW_EPOCH)
+    """A sentence if no controller wrote for a while before a new epoch: none fenced a killed broker then."""
+    found = idle_gaps(tables, source, min_ms=min_ms).where(F.col("kind") == NEW_EPOCH)
     if since_ms is not None:
         found = found.where(F.col("to_ms") > since_ms)
     if until_ms is not None:
@@ -101,15 +101,15 @@ def silence_notes(
         F.count("*").alias("total"),
         F.slice(F.sort_array(F.collect_list(longest), False), 1, NAMED).alias("longest"),
     ).collect()[0]
-    return text_of_silences([(each["from_ms"], each["to_ms"]) for each in row["longest"]], row["total"])
+    return text_of_idle_gaps([(each["from_ms"], each["to_ms"]) for each in row["longest"]], row["total"])
 
 
-def text_of_silences(longest: Sequence[tuple[int, int]], total: int) -> tuple[str, ...]:
+def text_of_idle_gaps(longest: Sequence[tuple[int, int]], total: int) -> tuple[str, ...]:
     if not longest:
         return ()
     spans = ", ".join(f"from {time_text(start)} to {time_text(end)}" for start, end in sorted(longest))
     more = "" if total == len(longest) else f", and {total - len(longest):,} times more for a shorter time"
     return (
-        f"nobody wrote {spans}{more}, until a new epoch began: what brokers did then is not in the log, and a "
+        f"no controller wrote {spans}{more}, until a new epoch began: what brokers did then is not in the log, and a "
         "leader on record may have been down; see `audit unavailable --quorum`",
     )

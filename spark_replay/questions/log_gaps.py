@@ -16,14 +16,14 @@ PLACES_READ: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hole:
+class LogGap:
     """The offsets that are missing, both inclusive; `last` is None where nothing behind it can be read."""
 
     first: int
     last: int | None
 
 
-def holes(tables: AuditTables, source: str) -> tuple[tuple[Hole, ...], int]:
+def log_gaps(tables: AuditTables, source: str) -> tuple[tuple[LogGap, ...], int]:
     """Those of the segments in order, at most `PLACES_READ`, and how many damaged places there are."""
     if tables.manifest.rows.get("damage") == 0:
         return (), 0
@@ -57,23 +57,23 @@ def holes(tables: AuditTables, source: str) -> tuple[tuple[Hole, ...], int]:
     )
     known = {row["number"]: (row["last_before"], row["first_behind"]) for row in edges}
     found = tuple(
-        hole_at(row["offset"], row["segment_base_offset"], *known.get(number, (None, None)))
+        gap_at(row["offset"], row["segment_base_offset"], *known.get(number, (None, None)))
         for number, row in enumerate(rows[:PLACES_READ])
     )
     return found, len(rows) if len(rows) <= PLACES_READ else damage.count()
 
 
-def hole_at(
+def gap_at(
     offset: int | None, segment_base_offset: int | None, last_before: int | None, first_behind: int | None
-) -> Hole:
+) -> LogGap:
     """Of a damaged place: its own offset where it is told, else by the whole batches beside it."""
     first = offset
     if first is None:
         first = (segment_base_offset or 0) if last_before is None else last_before + 1
-    return Hole(first=first, last=None if first_behind is None else max(first, first_behind - 1))
+    return LogGap(first=first, last=None if first_behind is None else max(first, first_behind - 1))
 
 
-def damage_notes(found: Sequence[Hole], total: int, upto: int | None = None) -> tuple[str, ...]:
+def damage_notes(found: Sequence[LogGap], total: int, upto: int | None = None) -> tuple[str, ...]:
     """In words, as far as it touches the state right behind offset `upto`; None is the whole log."""
     touching = [each for each in found if upto is None or each.first <= upto + 1]
     inner = [each for each in touching if each.last is not None and (upto is None or each.first <= upto)]
@@ -107,11 +107,11 @@ def beginning_notes(known: AuditedSource) -> tuple[str, ...]:
 
 def limits(tables: AuditTables, source: str) -> tuple[str, ...]:
     """As `source_notes`, of the whole log."""
-    return source_notes(tables.source(source), *holes(tables, source))
+    return source_notes(tables.source(source), *log_gaps(tables, source))
 
 
 def source_notes(
-    known: AuditedSource, found: Sequence[Hole], total: int, upto: int | None = None
+    known: AuditedSource, found: Sequence[LogGap], total: int, upto: int | None = None
 ) -> tuple[str, ...]:
     """Everything that an answer about this log lacks because the log does."""
     if known.end_offset is None:
@@ -126,12 +126,12 @@ def source_notes(
     return (*beginning_notes(known), *damage_notes(found, total, upto))
 
 
-def is_cut(found: Iterable[Hole], offset: int) -> bool:
+def is_cut(found: Iterable[LogGap], offset: int) -> bool:
     """Whether nothing can be read behind `offset`."""
     return any(each.last is None and each.first <= offset + 1 for each in found)
 
 
-def unknown_before(known: AuditedSource, found: Iterable[Hole]) -> str:
+def unknown_before(known: AuditedSource, found: Iterable[LogGap]) -> str:
     """Why something that is not in the log may have been there all the same; empty where it cannot have been."""
     if known.end_offset is None and known.base.snapshot is None:
         return "nothing of this log could be read"
@@ -144,7 +144,7 @@ def unknown_before(known: AuditedSource, found: Iterable[Hole]) -> str:
     return ""
 
 
-def _range(places: Sequence[Hole]) -> str:
+def _range(places: Sequence[LogGap]) -> str:
     first = min(each.first for each in places)
     lasts = [each.last for each in places if each.last is not None]
     if len(lasts) < len(places):

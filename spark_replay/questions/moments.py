@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
-from kquorum.spark_replay.questions.log_gaps import holes, is_cut, source_notes
+from kquorum.spark_replay.questions.log_gaps import is_cut, log_gaps, source_notes
 from kquorum.spark_replay.tables.building.state import MARKERS
 
 BEGIN, END, ABORT = MARKERS
@@ -162,7 +162,7 @@ def _moment(tables: AuditTables, known: AuditedSource, offset: int, notes: tuple
             f"offset {offset} is inside the metadata transaction of offsets {begin} to {end}, which counts from its "
             "end on",
         )
-    found, total = holes(tables, known.source)
+    found, total = log_gaps(tables, known.source)
     return Moment(
         source=known.source,
         offset=offset,

@@ -13,7 +13,7 @@ NEVER, NO_CHANGES = Series(), LeaderChanges()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silence:
+class IdleGap:
     """No record at all between two batches; `epoch_after` differs from `epoch_before` where an election ended it."""
 
     start_ms: int
@@ -28,11 +28,11 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silences:
+class IdleGaps:
     """`longer_than_ms` is None where the log has no idle records: then quiet and an outage look the same."""
 
     longer_than_ms: int | None = None
-    longest: tuple[Silence, ...] = ()
+    longest: tuple[IdleGap, ...] = ()
     total: int = 0
     total_ms: int = 0
 
@@ -71,7 +71,7 @@ class LogFacts:
     damage: tuple[DamagedPlace, ...]
     damage_total: int
     has_notes: bool
-    limits: tuple[str, ...] = ()  # sentences on what cannot be told of this log (`questions.holes`)
+    limits: tuple[str, ...] = ()  # sentences on what cannot be told of this log (`questions.log_gaps`)
 
     @property
     def is_incomplete(self) -> bool:
@@ -182,7 +182,7 @@ class ReportFacts:
     log: LogFacts
     window: Window | None
     state: ClusterState
-    silences: Silences = Silences()
+    idle_gaps: IdleGaps = IdleGaps()
     epochs: tuple[Epoch, ...] = ()
     epochs_total: int = 0
     elections_by_bucket: Mapping[int, int] = field(default_factory=dict)

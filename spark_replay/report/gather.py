@@ -10,7 +10,7 @@ from kquorum.spark_replay.report.asked import Asked, window_in
 from kquorum.spark_replay.report.change_facts import large_changes
 from kquorum.spark_replay.report.cluster_facts import broker_states, brokers, epochs
 from kquorum.spark_replay.report.facts import Checks, ClusterState, ReportFacts
-from kquorum.spark_replay.report.log_facts import log_facts, silences
+from kquorum.spark_replay.report.log_facts import idle_gaps, log_facts
 from kquorum.spark_replay.report.partition_facts import (
     leader_changes,
     longest_intervals,
@@ -42,7 +42,7 @@ def gather(
         return ReportFacts(log=log, window=None, state=_state_of_snapshot(tables, source), checks=checks)
     asked = Asked(tables, source, window)
     log = log_facts(tables, source, asked)
-    found_silences = silences(asked, log)
+    found_idle_gaps = idle_gaps(asked, log)
     progress("looking at controllers and brokers")
     found_epochs, epochs_total, elections = epochs(asked)
     changes, lost = leader_changes(asked)
@@ -63,7 +63,7 @@ def gather(
         log=log,
         window=window,
         state=state_at_end(asked),
-        silences=found_silences,
+        idle_gaps=found_idle_gaps,
         epochs=found_epochs,
         epochs_total=epochs_total,
         elections_by_bucket=elections,

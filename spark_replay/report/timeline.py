@@ -37,9 +37,9 @@ def timeline(facts: ReportFacts) -> Markup:
     )
     return tag(
         "div",
-        _silences(facts, axis, "silence"),
+        _idle_gaps(facts, axis, "silence"),
         rows,
-        _silences(facts, axis, "hatched"),
+        _idle_gaps(facts, axis, "hatched"),
         class_="timeline",
         data_start=facts.window.start_ms,
         data_length=max(facts.window.duration_ms, 1),
@@ -56,7 +56,7 @@ def _group(title: str, *lanes: Content) -> Markup:
     return tag("div", tag("h3", title), *lanes, class_="lanes") if lanes else Markup()
 
 
-def _silences(facts: ReportFacts, axis: Axis, style: str) -> Markup:
+def _idle_gaps(facts: ReportFacts, axis: Axis, style: str) -> Markup:
     """The lines of the ticks and a band for each silence behind all rows (`silence`), or their hatching before them
     (`hatched`): what the bars there say is what was known last."""
     hatch = tag(
@@ -79,7 +79,7 @@ def _silences(facts: ReportFacts, axis: Axis, style: str) -> Markup:
             height="100%",
             class_=style,
         )
-        for each in facts.silences.longest
+        for each in facts.idle_gaps.longest
     )
     if style == "silence":
         return tag("svg", axis.lines(), *bands, class_="grid", aria_hidden="true")

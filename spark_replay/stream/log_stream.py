@@ -24,8 +24,8 @@ from kquorum.spark_replay.decode.sources import find_log_files
 from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.spark_replay.stream.merging import finish_merge, merge_small_files
-from kquorum.spark_replay.stream.places import TruncatedLog, latest_places
 from kquorum.spark_replay.stream.plan import tail_pieces
+from kquorum.spark_replay.stream.read_positions import TruncatedLog, latest_positions
 from kquorum.spark_replay.stream.reader import KraftLogPieces
 from kquorum.spark_replay.stream.refresh import refresh
 from kquorum.spark_replay.stream.state import (
@@ -181,7 +181,7 @@ class LogStream:
         """What lies behind the last sound batch, where that has been read."""
         files = find_log_files(self._log)
         ends = {name: source.end_offset for name, source in self.state.sources.items()}
-        places = latest_places(files, {})
+        places = latest_positions(files, {})
         return [
             piece
             for piece in tail_pieces(places, files)

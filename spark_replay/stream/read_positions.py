@@ -32,7 +32,7 @@ class TruncatedLog(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReadPosition:
     """How far one log has been read.
 
     `offset` is the next one; the batches of `file` (a segment's name, empty before the first) below byte `position`
@@ -56,10 +56,10 @@ class Place:
         return cls(**fields)
 
 
-Places = Mapping[str, Place]
+ReadPositions = Mapping[str, ReadPosition]
 
 
-def places_to_json(places: Places) -> dict[str, Any]:
+def positions_to_json(places: ReadPositions) -> dict[str, Any]:
     """An offset of the stream: dictionaries, strings and numbers only, as Spark wants it."""
     return {
         "format": FORMAT,
@@ -67,14 +67,14 @@ def places_to_json(places: Places) -> dict[str, Any]:
     }
 
 
-def places_from_json(offset: Mapping[str, Any]) -> dict[str, Place]:
+def positions_from_json(offset: Mapping[str, Any]) -> dict[str, ReadPosition]:
     """Raises ValueError for a checkpoint of another version."""
     if offset.get("format") != FORMAT:
         raise ValueError(f"the stream's checkpoint is of format {offset.get('format')}; this is {FORMAT}")
-    return {source: Place.from_json(fields) for source, fields in offset["sources"].items()}
+    return {source: ReadPosition.from_json(fields) for source, fields in offset["sources"].items()}
 
 
-def latest_places(files: Iterable[LogFile], before: Places) -> dict[str, Place]:
+def latest_positions(files: Iterable[LogFile], before: ReadPositions) -> dict[str, ReadPosition]:
     """How far each log can be read now. Raises TruncatedLog.
 
     What follows the last sound batch is left for later: it may be a write under way.
@@ -93,15 +93,15 @@ def segments_of(files: Iterable[LogFile]) -> list[LogFile]:
     )
 
 
-def _latest(files: Sequence[LogFile], before: Place | None) -> Place:
-    known = before or Place()
+def _latest(files: Sequence[LogFile], before: ReadPosition | None) -> ReadPosition:
+    known = before or ReadPosition()
     snapshots = {file.name: file.size_in_bytes for file in files if file.kind is not FileKind.LOG}
     segments = segments_of(files)
-    check_place(known, segments)
+    check_position(known, segments)
     return replace(_farthest(segments, known), snapshots=snapshots)
 
 
-def _farthest(segments: Sequence[LogFile], known: Place) -> Place:
+def _farthest(segments: Sequence[LogFile], known: ReadPosition) -> ReadPosition:
     """The place in the newest segment that has a sound batch: until it has one, the segment before may be written."""
     for segment in reversed(segments):
         if segment.name == known.file:
@@ -112,11 +112,11 @@ def _farthest(segments: Sequence[LogFile], known: Place) -> Place:
     return known
 
 
-def _begin_of(segment: LogFile, before: Place) -> Place:
-    return Place(offset=segment.base_offset or 0, epoch=before.epoch, file=segment.name)
+def _begin_of(segment: LogFile, before: ReadPosition) -> ReadPosition:
+    return ReadPosition(offset=segment.base_offset or 0, epoch=before.epoch, file=segment.name)
 
 
-def _read_on(segment: LogFile, place: Place) -> Place:
+def _read_on(segment: LogFile, place: ReadPosition) -> ReadPosition:
     """The place behind the last sound batch of a segment."""
     view = map_file(segment.path)
     damaged_at = NOWHERE
@@ -125,7 +125,7 @@ def _read_on(segment: LogFile, place: Place) -> Place:
             damaged_at = item.position
         elif isinstance(item, BatchRun):
             header = item.headers[-1]
-            place = Place(
+            place = ReadPosition(
                 offset=item.next_offset,
                 epoch=item.last_epoch,
                 file=place.file,
@@ -139,7 +139,7 @@ def _read_on(segment: LogFile, place: Place) -> Place:
             header = item.header
             # A batch that does not continue the one before it says nothing about the next one: that needs this one too.
             is_continuous = damaged_at != item.position
-            place = Place(
+            place = ReadPosition(
                 offset=header.last_offset + 1,
                 epoch=header.partition_leader_epoch,
                 file=place.file,
@@ -152,7 +152,7 @@ def _read_on(segment: LogFile, place: Place) -> Place:
     return place
 
 
-def check_place(place: Place, segments: Sequence[LogFile]) -> None:
+def check_position(place: ReadPosition, segments: Sequence[LogFile]) -> None:
     """Raises TruncatedLog where the last batch read has gone, other than with its whole segment by retention."""
     if not place.file:
         return
@@ -166,7 +166,7 @@ def check_place(place: Place, segments: Sequence[LogFile]) -> None:
             raise _truncated(place, segments, f"{file.name}: {reason}")
 
 
-def _why_cut(place: Place, view: memoryview) -> str | None:
+def _why_cut(place: ReadPosition, view: memoryview) -> str | None:
     if len(view) < place.position:
         return f"only {len(view)} bytes are left of {place.position} that were read"
     try:
@@ -186,7 +186,7 @@ def _why_cut(place: Place, view: memoryview) -> str | None:
     )
 
 
-def _truncated(place: Place, segments: Sequence[LogFile], reason: str) -> TruncatedLog:
+def _truncated(place: ReadPosition, segments: Sequence[LogFile], reason: str) -> TruncatedLog:
     where = str(Path(segments[0].path).parent) if segments else "the log"
     return TruncatedLog(
         f"{where} was cut off below offset {place.offset}, up to which it had been read: {reason}. {REMEDY}"

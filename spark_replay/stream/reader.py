@@ -2,8 +2,8 @@
 
     spark.readStream.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
 
-Spark's offsets are places in the logs (`places.Place`), so the same micro-batch has the same rows however often it
-is read. The stream begins with all that there is. Options are those of the data source but for `listing`.
+Spark's offsets are positions in the logs (`read_positions.ReadPosition`), so a micro-batch has the same rows however
+often it is read. The stream begins with all that there is. Options are those of the data source but for `listing`.
 """
 
 import json
@@ -20,8 +20,13 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kquorum.spark_replay.arrow_types import arrow_schema
 from kquorum.spark_replay.decode.sources import LogFile, find_log_files
 from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES, LogSplit, read_split
-from kquorum.spark_replay.stream.places import Place, latest_places, places_from_json, places_to_json
 from kquorum.spark_replay.stream.plan import Piece, pieces_between
+from kquorum.spark_replay.stream.read_positions import (
+    ReadPosition,
+    latest_positions,
+    positions_from_json,
+    positions_to_json,
+)
 
 PIECES: Final = StructType([StructField("piece", StringType(), nullable=False)])
 
@@ -32,18 +37,21 @@ class _PlannedReader(DataSourceStreamReader):  # type: ignore[misc]
     def __init__(self, root: Path, split_bytes: int) -> None:
         self._root = root
         self._split_bytes = split_bytes
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ReadPosition] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return places_to_json({})
+        return positions_to_json({})
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark 4.0's signature, which all have
-        self._places = latest_places(find_log_files(self._root), self._places)
-        return places_to_json(self._places)
+        self._places = latest_positions(find_log_files(self._root), self._places)
+        return positions_to_json(self._places)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Piece]:
         return pieces_between(
-            places_from_json(start), places_from_json(end), find_log_files(self._root), self._split_bytes
+            positions_from_json(start),
+            positions_from_json(end),
+            find_log_files(self._root),
+            self._split_bytes,
         )
 
     def commit(self, end: dict[str, Any]) -> None:

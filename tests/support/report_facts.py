@@ -11,11 +11,11 @@ from kquorum.spark_replay.report.facts import (
     DamagedPlace,
     Epoch,
     Finding,
+    IdleGap,
+    IdleGaps,
     LargeChange,
     LogFacts,
     ReportFacts,
-    Silence,
-    Silences,
 )
 from kquorum.spark_replay.report.partition_values import (
     Interval,
@@ -79,7 +79,7 @@ def full_facts(name: str = "orders") -> ReportFacts:
         log=_full_log(name),
         window=window_of(START, END),
         state=ClusterState(topics=1, partitions=3, leaderless=1, under_replicated=2),
-        silences=Silences(longer_than_ms=5000, longest=(_silence(),), total=2, total_ms=700_000),
+        idle_gaps=IdleGaps(longer_than_ms=5000, longest=(_idle_gap(),), total=2, total_ms=700_000),
         epochs=(
             Epoch(
                 epoch=1,
@@ -135,8 +135,8 @@ def _full_log(name: str) -> LogFacts:
     )
 
 
-def _silence() -> Silence:
-    return Silence(start_ms=START, end_ms=START + 600_000, offset_after=3, epoch_before=1, epoch_after=2)
+def _idle_gap() -> IdleGap:
+    return IdleGap(start_ms=START, end_ms=START + 600_000, offset_after=3, epoch_before=1, epoch_after=2)
 
 
 def _broker(name: str, broker_id: int) -> BrokerFacts:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kquorum.spark_replay.audit_folder import AuditedSource
-from kquorum.spark_replay.checks.replica_facts import Beyond, Difference, Hole, ReplicaFacts, Side
+from kquorum.spark_replay.checks.replica_facts import Beyond, Difference, MissingRecords, ReplicaFacts, Side
 from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, findings_of, watermark
 from kquorum.spark_replay.decode.bases import StateBase
 from kquorum.spark_replay.decode.members import Member
@@ -34,7 +34,7 @@ def facts(
         voter_ids=(1, 2, 3),
         last_epochs=dict(epochs),
         difference=difference,
-        holes=(),
+        missing_records=(),
         beyond=(),
         batches=1,
     )
@@ -190,7 +190,9 @@ def test_a_snapshot_that_ends_at_the_difference_proves_nothing_of_it() -> None:
 
 def test_missing_records_are_told_and_are_no_difference() -> None:
     found = facts(log(1, 90), log(2, 90), epochs={"v1": 1, "v2": 1})
-    found = replace(found, holes=(Hole(source="v2", first_offset=7, last_offset=9, count=3),))
+    found = replace(
+        found, missing_records=(MissingRecords(source="v2", first_offset=7, last_offset=9, count=3),)
+    )
     finding = only(found)
     assert (finding.is_violation, finding.source, finding.proof_offsets) == (False, "v2", (7, 9))
     assert found.agreed_below == 90

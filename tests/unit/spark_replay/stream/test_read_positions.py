@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from kquorum.spark_replay.decode.sources import METADATA_FOLDER, find_log_files
-from kquorum.spark_replay.stream.places import (
-    TruncatedLog,
-    latest_places,
-    places_from_json,
-    places_to_json,
-)
 from kquorum.spark_replay.stream.plan import Piece, pieces_between, tail_pieces
+from kquorum.spark_replay.stream.read_positions import (
+    TruncatedLog,
+    latest_positions,
+    positions_from_json,
+    positions_to_json,
+)
 from kquorum.spark_replay.stream.reader import piece_from_json, piece_to_json, read_piece
 from kquorum.wire.metadata_records.features import NoOpRecord
 from tests.spark.growing_log import GrowingLog
@@ -35,15 +35,15 @@ class Reader:
     def __init__(self, root: Path, split_bytes: int) -> None:
         self.root = root
         self.split_bytes = split_bytes
-        self.offset = places_to_json({})
+        self.offset = positions_to_json({})
 
     def plan(self) -> tuple[dict[str, Any], list[Piece]]:
-        before = places_from_json(json.loads(json.dumps(self.offset)))
-        latest = places_to_json(latest_places(find_log_files(self.root), before))
+        before = positions_from_json(json.loads(json.dumps(self.offset)))
+        latest = positions_to_json(latest_positions(find_log_files(self.root), before))
         return latest, self.pieces(latest)
 
     def pieces(self, latest: dict[str, Any]) -> list[Piece]:
-        start, end = (places_from_json(json.loads(json.dumps(each))) for each in (self.offset, latest))
+        start, end = (positions_from_json(json.loads(json.dumps(each))) for each in (self.offset, latest))
         return pieces_between(start, end, find_log_files(self.root), self.split_bytes)
 
     def read(self) -> list[tuple[str, Any]]:
@@ -52,7 +52,7 @@ class Reader:
         return rows_of_pieces(pieces)
 
     def tail(self) -> list[tuple[str, Any]]:
-        return rows_of_pieces(tail_pieces(places_from_json(self.offset), find_log_files(self.root)))
+        return rows_of_pieces(tail_pieces(positions_from_json(self.offset), find_log_files(self.root)))
 
 
 def damaged(folder: Path, random: Random) -> None:
