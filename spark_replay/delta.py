@@ -140,7 +140,7 @@ def convert(
 ) -> None:
     """Make Delta tables of the Parquet tables of a finished audit, and say so in its manifest.
 
-    `progress` is told the name of each.
+    `progress` gets the name of each.
     """
     manifest = read_manifest(folder)
     remove_manifest(folder)

@@ -27,7 +27,7 @@ class RemoteFailed(Exception):
 def stage(spark: SparkSession, inputs: Sequence[str], folder: Path) -> list[Path]:
     """The inputs as paths: those that are addresses copied beneath `folder`, each under its own name.
 
-    `folder` is made for nobody else to read: a metadata log holds credentials. Raises NoLogFound for an address without
+    `folder` is readable by this user only: a metadata log holds credentials. Raises NoLogFound for an address without
     a log, and RemoteFailed.
     """
     if any(is_remote(each) for each in inputs):

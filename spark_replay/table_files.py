@@ -59,7 +59,7 @@ def shown_files(folder: Path, *, is_deep: bool = False) -> Iterator[Path]:
 class TableFile:
     """One Parquet file, which has its name only once it is whole; no file for no rows.
 
-    It carries `table_schema`, of which `schema` may lack columns that the names of its folders tell.
+    It carries `table_schema`. `schema` may lack columns of it whose values are in the names of its folders.
     """
 
     def __init__(self, path: Path, schema: StructType, table_schema: StructType | None = None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from kquorum.spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, link_in, locked
+from kquorum.spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, archive_locked, link_in
 from kquorum.spark_replay.archive.manifest import (
     FORMAT,
     MANIFEST,
@@ -65,7 +65,7 @@ def archive(
     _check_place(to, found)
     disk.make_folder(to)
     to, named = to.resolve(), to
-    with locked(to):
+    with archive_locked(to):
         for part in sorted(to.rglob(f".*{PART_SUFFIX}")):  # of a run that was stopped
             disk.remove(part)
         manifest = read_manifest(to) if is_archive(to) else ArchiveManifest()

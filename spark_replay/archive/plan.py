@@ -71,7 +71,7 @@ def plan_member(
     *,
     include_active: bool,
 ) -> MemberPlan:
-    """The plan for the log of which `files` are one source. Raises AnotherCluster and OSError."""
+    """The plan for a log, whose files are `files`. Raises AnotherCluster and OSError."""
     log_folder = log_folder_of(files)
     member = member_of(log_folder)
     entry = _entry(manifest, member, files[0].source, log_folder)
@@ -127,7 +127,7 @@ def _safe(source: str) -> str:
 
 
 def _free(wanted: str, manifest: ArchiveManifest) -> str:
-    """A disk that was lost and made anew begins another folder: its segments need not be cut as the old ones were."""
+    """A disk that was lost and replaced begins another folder: its segments need not be cut as the old ones were."""
     folder, number = wanted, 1
     while folder in manifest.members:
         number += 1
@@ -156,7 +156,7 @@ def _plan_file(
 
 
 def _plan_removed(plan: MemberPlan, log_folder: Path, archived: dict[str, FileEntry]) -> None:
-    """What the node has marked as removed and nobody has archived, or only the beginning of it."""
+    """What the node has marked as removed and the archive does not have, or only its beginning."""
     if not has_removed_segments(log_folder):
         return
     segments = plan.segments
@@ -213,7 +213,7 @@ def _compare(plan: MemberPlan, file: LogFile, entry: FileEntry, *, is_active: bo
 def _plan_leftovers(
     archive: Path, plan: MemberPlan, pending: Pending, archived: dict[str, FileEntry]
 ) -> None:
-    """What a run that was stopped has noted as copied is entered; what nobody noted is nobody's."""
+    """Files that a stopped run has noted as copied are entered; files without a note are not the archive's."""
     folder = archive / plan.entry.folder / METADATA_FOLDER
     replaced = {copy.file.name for copy in plan.copies}
     for file in files_of_folder(folder, plan.entry.folder) if folder.is_dir() else ():

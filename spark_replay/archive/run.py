@@ -151,7 +151,7 @@ class Run:
         return entry
 
     def _copy_facts(self, plan: MemberPlan) -> None:
-        """The files that say whose log it is, for whoever reads the archive as a log."""
+        """The files that say whose log it is, for readers of the archive."""
         log_folder, folder = log_folder_of(plan.files), self._to / plan.entry.folder
         for source, target in (
             (metadata_folder_of(log_folder) / META_PROPERTIES, folder / META_PROPERTIES),

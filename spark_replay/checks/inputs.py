@@ -43,7 +43,7 @@ class CheckInputs:
 
     @property
     def beheaded(self) -> tuple[str, ...]:
-        """The sources of which the beginning is known from neither the log nor a snapshot."""
+        """The sources whose beginning neither the log nor a snapshot shows."""
         return tuple(
             each.source for each in self.sources if each.base.snapshot is None and each.base.from_offset > 0
         )

@@ -96,7 +96,7 @@ def _names(state: DataFrame) -> DataFrame:
 
 
 def _partitions(inputs: CheckInputs, state: DataFrame) -> DataFrame:
-    """A partition is changed only after it was made; whether its topic is there is told once, for the topic."""
+    """A partition is changed only after it was made; a missing topic is reported once, for the topic."""
     events = of_types(state, _PARTITION, _MOVED)
     last = _last_before(events, (_PARTITION,), "topic_id", "partition_id")
     unmade = events.select("*", last.alias("last")).where(
@@ -180,7 +180,7 @@ def _last_before(events: DataFrame, types: tuple[str, ...], *keys: str) -> Colum
 
 
 def _is_known(inputs: CheckInputs) -> Column:
-    """Whether everything that there is was told of: the source's state has a beginning."""
+    """Whether the log or a snapshot shows everything that exists: the source's state has a beginning."""
     return ~F.col("source").isin(list(inputs.beheaded))
 
 

@@ -1,7 +1,7 @@
 """The checks that need every record in its turn: each log is replayed by one task, on whatever executor.
 
 The memory this takes is that of the cluster's state, not of its log's length. The rules are those of `log verify`; what
-the checks of the tables find as well is told once, by them.
+the checks of the tables find as well is reported once, by them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -220,7 +220,7 @@ def _tail_reason(source: AuditedSource, first: int, last: int, facts: ReplicaFac
 
 
 def _knows(source: AuditedSource, epoch: int) -> str | None:
-    """What a node's quorum-state says of an epoch of which it has no records."""
+    """What a node's quorum-state says of an epoch without records in its log."""
     known = source.member.leader_epoch
     if known is None:
         return None

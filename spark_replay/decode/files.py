@@ -45,7 +45,7 @@ def opened_folder(path: Path, flags: int = _PASSING) -> Iterator[int]:
 
 @contextmanager
 def scan_resolved(path: Path) -> "Iterator[Iterator[os.DirEntry[str]]]":
-    """What is in a folder, the path of which was resolved before; the entries know their names, not their paths."""
+    """What is in a folder whose path was resolved before; the entries know their names, not their paths."""
     with opened_folder(path, os.O_RDONLY) as folder, os.scandir(folder) as entries:
         yield entries
 

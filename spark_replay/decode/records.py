@@ -149,7 +149,7 @@ def scan(
     """The batches which begin in [start, end), checksums checked, and what is damaged between them.
 
     A segment's first batch must have the offset in the file's name, a snapshot's the offset 0. That the batch at `end`
-    does not continue those before it is told here, as who reads from `end` on cannot know.
+    does not continue those before it is reported here, because a reader that begins at `end` cannot see it.
     """
     expected = None if start else origin.first_offset
     at_end: Damage | None = None

@@ -175,7 +175,7 @@ def printable(name: str) -> str:
 def source_name(folder: Path, text: str) -> str:
     """`text` (a path) as the name of a source, which names folders of the audit too.
 
-    What is too long for these, or means "no value" there, is told apart by a hash of the folder's path.
+    What is too long for these, or means "no value" there, gets a hash of the folder's path.
     """
     name = printable(text) or "/"
     if name != _HIVE_NULL and sum(map(_escaped_bytes, name)) <= _LONGEST_NAME:

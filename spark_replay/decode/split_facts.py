@@ -185,7 +185,7 @@ class FactsOfSplit:
 def gaps_between(splits: Iterable[SplitFacts]) -> Iterator[tuple[LogFile, DamageRow]]:
     """Where the first batch of a split does not continue the batch before it, and no damage at either end explains it.
 
-    Damage in a file between the two of which nothing could be read explains nothing: the file has its own row.
+    Damage in a file between the two, without anything readable in it, explains nothing: the file has its own row.
     """
     in_order = sorted(
         (split for split in splits if split.file.kind is FileKind.LOG),

@@ -82,7 +82,7 @@ def _is_between(offset: Column, first: Column, last: Column) -> Column:
 
 
 def _differing(entity: Entity) -> Column:
-    """The names of the fields that differ; a secret that was set anew counts, though its value is not shown."""
+    """The names of the fields that differ; a secret that was set again counts, though its value is not shown."""
     names = [
         F.when(~F.col(f"before.{name}").eqNullSafe(F.col(f"after.{name}")), F.lit(name))
         for name in entity.fields

@@ -41,7 +41,7 @@ def log_gaps(tables: AuditTables, source: str) -> tuple[tuple[LogGap, ...], int]
         "number int, at_file string, segment long, at_position long, at_offset long",
     )
     before = (F.col("file") == F.col("at_file")) & (F.col("position") < F.col("at_position"))
-    # A whole batch with offsets missing before it is told at its own position.
+    # A whole batch with offsets missing before it is reported at its own position.
     behind = (F.col("file") == F.col("at_file")) & (F.col("position") >= F.col("at_position"))
     later = (F.col("file") != F.col("at_file")) & (F.col("segment_base_offset") > F.col("segment"))
     edges = (
@@ -66,7 +66,7 @@ def log_gaps(tables: AuditTables, source: str) -> tuple[tuple[LogGap, ...], int]
 def gap_at(
     offset: int | None, segment_base_offset: int | None, last_before: int | None, first_behind: int | None
 ) -> LogGap:
-    """Of a damaged place: its own offset where it is told, else by the whole batches beside it."""
+    """Of a damaged place: its own offset where it is known, else by the whole batches beside it."""
     first = offset
     if first is None:
         first = (segment_base_offset or 0) if last_before is None else last_before + 1

@@ -26,7 +26,7 @@ class Moment:
     """Right behind the record at `offset`, as the log has it; `timestamp_ms` is of its batch.
 
     `state_offset` is the last record that counts for the state: less than `offset` inside a metadata transaction. The
-    quorum's own records (voters, kraft.version, leaders) count at once. `notes` are sentences for whoever asked.
+    quorum's own records (voters, kraft.version, leaders) count at once. `notes` are sentences for the user.
     `is_cut`: the log is damaged here, and nothing beyond can be read.
     """
 

@@ -2,7 +2,7 @@
 
 A log that a node is writing grows, rolls its segments, loses old ones to retention, and at a voter may lose a tail
 that was never committed. The place remembers the last batch that was read (where it lies, its offset, epoch and
-checksum), so that a log which was cut and written anew is noticed.
+checksum), so that a log that was cut and written again is noticed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +22,8 @@ from kquorum.wire.record_batch import check_batch
 FORMAT: Final = 1
 NOWHERE: Final = -1
 REMEDY: Final = (
-    "What was read above the cut stays in the tables that hold it, so make them anew in another folder. A tail that is "
-    "not committed is never sent by `audit stream grpc://HOST:PORT`"
+    "What was read above the cut stays in the tables that hold it, so make them again in another folder. A tail that "
+    "is not committed is never sent by `audit stream grpc://HOST:PORT`"
 )
 
 
@@ -36,8 +36,8 @@ class ReadPosition:
     """How far one log has been read.
 
     `offset` is the next one; the batches of `file` (a segment's name, empty before the first) below byte `position`
-    have been read. The last of them begins at `last_position`. Whoever reads on begins at `anchor`, at or before it,
-    and drops what is before `position`: so he knows what the next batch has to continue. `snapshots` are the other
+    have been read. The last of them begins at `last_position`. A reader that goes on begins at `anchor`, at or before
+    it, and drops what is before `position`: so it knows what the next batch has to continue. `snapshots` are the other
     files that have been read, with their sizes in bytes.
     """
 

@@ -97,7 +97,7 @@ class KraftLogStreamReader(_PlannedReader):
 
 
 class PiecesReader(_PlannedReader):
-    """One row for each piece: for who reads them himself, on the executors (`tables`)."""
+    """One row for each piece. The executors read the piece themselves (`tables`)."""
 
     def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(

@@ -116,7 +116,7 @@ def _result(state: StreamState, bases: tuple[StateBase, ...], rows: dict[str, in
 
 
 def _next_version(out: Path, state: StreamState) -> int:
-    """One that nobody reads: a process that was killed may have shown a version that the state does not know."""
+    """A version without readers: a process that was killed may have shown a version that the state does not know."""
     folder = stream_folder(out)
     names = [path.name for path in (folder / _VERSIONS).glob("*")]
     if (now := folder / _NOW).is_symlink():

@@ -68,7 +68,7 @@ LEADER_CHANGES = StructType(
 )
 
 RECOVERING = 1
-# A fence of thousands of partitions fills several batches, of which the last holds the fence itself.
+# A fence of thousands of partitions fills several batches. The last holds the fence itself.
 SAME_DECISION_MS = 1000
 
 # What became of the old leader, by `change` of `broker_events`, and the cause that it makes.

@@ -36,7 +36,7 @@ _PAYLOAD = StructType(
 
 
 def quorum_epochs(records: DataFrame, partial_spans: DataFrame | None = None) -> DataFrame:
-    """One row for each epoch that has a record in the log; elections which nobody won leave none.
+    """One row for each epoch that has a record in the log; elections without a winner leave none.
 
     `partial_spans` are `epoch_spans` of parts of the log; with them `records` need not hold more than the elections.
     """

@@ -60,7 +60,7 @@ def event_columns() -> list[Column]:
 
 
 def with_validity(events: DataFrame, order: WindowSpec, *ending: str) -> DataFrame:
-    """Each event holds until the next one of its key; `ending` names columns of which the next one's are kept.
+    """Each event holds until the next one of its key; `ending` names columns that are kept of the next one.
 
     They are called `next_<name>`.
     """

@@ -105,8 +105,8 @@ _AS_THEY_ARE: Final = (
 def partition_kernel(events: Any, schema: Any) -> Any:
     """Rows of `partition_history` as a `pyarrow.RecordBatch`, in the order of the events.
 
-    `events` is a RecordBatch of `EVENTS`, sorted by EVENT_ORDER, with all events of each partition that is in it. What
-    is told of a topic goes before each run of its partitions.
+    `events` is a RecordBatch of `EVENTS`, sorted by EVENT_ORDER, with all events of each partition that is in it. The
+    row about a topic goes before each run of its partitions.
     """
     return _Replay(events).rows(schema) if events.num_rows else pa.RecordBatch.from_pylist([], schema=schema)
 
@@ -258,7 +258,7 @@ ROWS_AT_ONCE: Final = 65_536
 def whole_partitions(batches: Iterable[Any], rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Any]:
     """RecordBatches of `EVENTS`, sorted, of at least so many rows where there are; none goes on in the next one.
 
-    What is told of a topic is repeated before each batch that begins within it.
+    The row about a topic is repeated before each batch that begins within it.
     """
     waiting: list[Any] = []
     count, enough = 0, rows_at_once
@@ -281,7 +281,7 @@ def _joined(batches: list[Any]) -> Any:
 
 
 def _without_last_partition(events: Any) -> tuple[Any, Any]:
-    """The events before those of the last partition, and those, after what is told of their topic."""
+    """The events before those of the last partition, and those, after the row about their topic."""
     new_topic = starts_of(events.column("source"), events.column("topic_id"))
     starts = np.flatnonzero(new_topic | starts_of(events.column("partition_id")))
     last = int(starts[-1])

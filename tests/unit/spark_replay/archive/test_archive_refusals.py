@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kquorum.spark_replay.archive.archiving import ArchiveRefused, NotAnArchive, archive
-from kquorum.spark_replay.archive.files import ArchiveFiles, ArchiveLocked, digest, locked
+from kquorum.spark_replay.archive.files import ArchiveFiles, ArchiveLocked, archive_locked, digest
 from kquorum.spark_replay.archive.manifest import ManifestBroken
 from kquorum.spark_replay.archive.pending import PENDING, Pending, PendingCopy
 from kquorum.spark_replay.archive.plan import AnotherCluster
@@ -121,12 +121,12 @@ def test_a_folder_of_something_else_and_a_file_are_refused(node: NodeLog, tmp_pa
 
 def test_two_runs_at_once_are_refused_and_readers_wait_for_none(node: NodeLog, to: Path) -> None:
     run(node, to)
-    with locked(to):
+    with archive_locked(to):
         with pytest.raises(ArchiveLocked, match="is at work"):
             archive([node.folder], to)
         with pytest.raises(ArchiveLocked):
             verify_archive(to)
-    with locked(to, shared=True):
+    with archive_locked(to, shared=True):
         assert verify_archive(to).findings == ()
 
 
