@@ -23,8 +23,7 @@ from kquorum.spark_replay.archive.manifest import (
     RunEntry,
 )
 from kquorum.spark_replay.archive.pending import Pending, PendingCopy
-from kquorum.spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
-from kquorum.spark_replay.archive.removed import DELETED_SUFFIX
+from kquorum.spark_replay.archive.plan import DELETED_SUFFIX, MemberPlan, PlannedCopy, log_folder_of
 from kquorum.spark_replay.archive.report import Gap, MemberReport, gaps_of
 from kquorum.spark_replay.decode.files import NotRegular, is_regular, read_listed
 from kquorum.spark_replay.decode.members import META_PROPERTIES, QUORUM_STATE

@@ -121,6 +121,10 @@ def damage_columns(rows: Sequence[DamageRow]) -> Columns:
     return dict(zip(DamageRow._fields, zip(*rows, strict=True), strict=True))
 
 
+# The records of one file as Arrow columns: what is the same for a whole batch is repeated by numpy, not row by row.
+#
+# The rows are those that `decode.RecordDecoder` makes, in their order.
+
 _LARGEST: Final = 2**63 - 1
 
 
@@ -285,6 +289,8 @@ def _of_kinds(kinds: Sequence[Kind]) -> Columns:
     types = {"record_type": pa.string(), "api_key": pa.int32(), "version": pa.int32()}
     return {name: pa.array(values, types[name]).take(places) for name, values in of_each}
 
+
+# A log file's records, batches and damaged places, collected and handed over as Arrow batches of one schema.
 
 ROWS_PER_ARROW_BATCH: Final = 8192
 # Rows of large records are handed over sooner: a row may be as large as a batch can be.

@@ -21,6 +21,8 @@ from kquorum.wire.record_frame import decode_record_lenient
 from kquorum.wire.record_json import may_hold_secrets, record_to_json, type_name
 from kquorum.wire.uuids import uuid_to_text
 
+# Which topic, partition or broker a record is about: the key columns that filters and tables go by.
+
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 _LAST_BROKER_ID = 2**31 - 1

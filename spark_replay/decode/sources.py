@@ -285,6 +285,9 @@ def _source_name(root: Path, folder: Path) -> str:
     return source_name(metadata_folder, str(metadata_folder.relative_to(root)))
 
 
+# The logs of several paths at once: the folders of the voters of one quorum, an archive, files given by name.
+
+
 def find_log_files_of(roots: Sequence[Path | str]) -> tuple[LogFile, ...]:
     """The log files of all `roots`, each once, in the order of `find_log_files`; every log has a name of its own.
 
@@ -353,6 +356,8 @@ def _distinct(wanted: dict[Path, str]) -> dict[Path, str]:
     }
     return distinct_names(dotless)
 
+
+# Tells a file that is no log at all from a log that is damaged: the first is the user's slip, the second a finding.
 
 _MAGIC_POSITION = 16
 

@@ -102,6 +102,8 @@ def _is_start(buffer: memoryview, position: int) -> bool:
     return second is not None and second.base_offset == first.last_offset + 1
 
 
+# What `decode.scan` finds in a log file, but sound batches in runs.
+
 _WORTH_A_RUN = 1000
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
 from kquorum.spark_replay.questions.as_of import EVERYTHING, counting
-from kquorum.spark_replay.questions.authors import with_author
+from kquorum.spark_replay.questions.causes import with_author
 from kquorum.spark_replay.questions.entities import ENTITIES, Entity, Narrowing, history
 from kquorum.spark_replay.questions.moments import Moment, holds_at
 

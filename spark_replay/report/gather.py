@@ -6,7 +6,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
 from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR
-from kquorum.spark_replay.report.asked import Asked, window_in
+from kquorum.spark_replay.report.asked import Asked, series_of, window_in
 from kquorum.spark_replay.report.change_facts import large_changes
 from kquorum.spark_replay.report.cluster_facts import broker_states, brokers, epochs
 from kquorum.spark_replay.report.facts import Checks, ClusterState, ReportFacts
@@ -19,7 +19,6 @@ from kquorum.spark_replay.report.partition_facts import (
     shortages,
     state_at_end,
 )
-from kquorum.spark_replay.report.series import series_of
 
 NOT_RUN = Checks()
 Progress = Callable[[str], None]

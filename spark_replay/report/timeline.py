@@ -3,12 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 from kquorum.spark_replay.report.broker_lanes import broker_lanes
-from kquorum.spark_replay.report.facts import ReportFacts
-from kquorum.spark_replay.report.html import Content, Markup, joined, tag, void
-from kquorum.spark_replay.report.partition_values import Series
-from kquorum.spark_replay.report.svg import Axis, Stack, lane, legend, percent, picture
-from kquorum.spark_replay.report.times import duration, moment, stretch
-from kquorum.spark_replay.report.window import Window
+from kquorum.spark_replay.report.facts import ReportFacts, Series
+from kquorum.spark_replay.report.html import (
+    Axis,
+    Content,
+    Markup,
+    Stack,
+    joined,
+    lane,
+    legend,
+    percent,
+    picture,
+    tag,
+    void,
+)
+from kquorum.spark_replay.report.times import Window, duration, moment, stretch
 from kquorum.spark_replay.report.words import ADMINISTRATIVE, CAUSES, count, listed
 from kquorum.wire.wording import counted
 

@@ -25,9 +25,8 @@ from kquorum.spark_replay.decode.sources import find_log_files
 from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.spark_replay.stream.merging import finish_merge, merge_small_files
-from kquorum.spark_replay.stream.plan import tail_pieces
 from kquorum.spark_replay.stream.read_positions import TruncatedLog, latest_positions
-from kquorum.spark_replay.stream.reader import KraftLogPieces
+from kquorum.spark_replay.stream.reader import KraftLogPieces, tail_pieces
 from kquorum.spark_replay.stream.refresh import refresh
 from kquorum.spark_replay.stream.state import (
     BEHIND,

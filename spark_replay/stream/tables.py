@@ -20,8 +20,7 @@ from kquorum.spark_replay.decode.rows import DamageRow
 from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.spark_replay.decode.split_facts import FactsOfSplit, SplitFacts, gaps_between
 from kquorum.spark_replay.staging import epoch_rows, staged
-from kquorum.spark_replay.stream.plan import Piece
-from kquorum.spark_replay.stream.reader import piece_from_json, read_piece
+from kquorum.spark_replay.stream.reader import Piece, piece_from_json, read_piece
 from kquorum.spark_replay.stream.state import StreamState, stream_folder, write_state
 from kquorum.spark_replay.table_files import (
     SCHEMAS,

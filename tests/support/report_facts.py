@@ -13,18 +13,16 @@ from kquorum.spark_replay.report.facts import (
     Finding,
     IdleGap,
     IdleGaps,
-    LargeChange,
-    LogFacts,
-    ReportFacts,
-)
-from kquorum.spark_replay.report.partition_values import (
     Interval,
+    LargeChange,
     LeaderChanges,
+    LogFacts,
     Outage,
+    ReportFacts,
     Series,
     UncleanElection,
 )
-from kquorum.spark_replay.report.window import window_of
+from kquorum.spark_replay.report.times import window_of
 
 START, END = 1_773_100_800_000, 1_773_108_000_000
 HOSTILE = "a\"b'><script>alert(1)</script><img src=x onerror=alert(2)></style>&lt;\u202etxt.exe\x1b[31m\x00"

@@ -15,6 +15,8 @@ from pyspark.sql.types import (
 
 from kquorum.spark_replay.tables.building.frames import PARSED, with_payload
 
+# The fields of the records of partitions, which are most of what changes in a cluster.
+
 CREATED, CHANGED = "PartitionRecord", "PartitionChangeRecord"
 PARTITION_TYPES = (CREATED, CHANGED)
 

@@ -30,6 +30,8 @@ from kquorum.spark_replay.tables.partition_replay.columns import (
     TOPIC,
 )
 
+# Runs of rows that belong together, as numbers of rows: what has no vectorised form in Arrow.
+
 Mask: TypeAlias = NDArray[np.bool_]
 # Numbers of rows; -1 for none.
 Rows: TypeAlias = NDArray[np.int64]
@@ -252,6 +254,8 @@ def _timestamps(milliseconds: Any) -> Any:
     return times.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
 
 
+# Sorted events of partitions in batches of any size, cut again so that none cuts through a partition.
+
 ROWS_AT_ONCE: Final = 65_536
 
 
@@ -293,6 +297,9 @@ def _without_last_partition(events: Any) -> tuple[Any, Any]:
 
 
 _CHANGES: Final = arrow_schema(CHANGES)
+
+
+# Rows of `partition_history` beside what the partition was before: what the tables of changes are made of.
 
 
 def changes_of(history: Any) -> Any:

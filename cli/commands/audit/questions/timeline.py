@@ -24,8 +24,8 @@ from kquorum.cli.commands.audit.query import (
     with_limits,
 )
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.questions.authors import has_notes
 from kquorum.spark_replay.questions.broker_timeline import broker_timeline
+from kquorum.spark_replay.questions.causes import has_notes
 from kquorum.spark_replay.questions.idle_gaps import idle_gap_notes
 from kquorum.spark_replay.questions.moments import time_text
 from kquorum.spark_replay.questions.timeline import requests, topic_timeline

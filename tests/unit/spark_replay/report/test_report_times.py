@@ -2,10 +2,17 @@
 
 import pytest
 
-from kquorum.spark_replay.report.series import _peaks
-from kquorum.spark_replay.report.svg import Axis
-from kquorum.spark_replay.report.times import MOST_TICKS, duration, moment, stretch, ticks
-from kquorum.spark_replay.report.window import MOST_BUCKETS, window_of
+from kquorum.spark_replay.report.asked import _peaks
+from kquorum.spark_replay.report.html import Axis
+from kquorum.spark_replay.report.times import (
+    MOST_BUCKETS,
+    MOST_TICKS,
+    duration,
+    moment,
+    stretch,
+    ticks,
+    window_of,
+)
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 START = 1_773_100_861_234

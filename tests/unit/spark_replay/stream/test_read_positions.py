@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 
 from kquorum.spark_replay.decode.sources import METADATA_FOLDER, find_log_files
-from kquorum.spark_replay.stream.plan import Piece, pieces_between, tail_pieces
 from kquorum.spark_replay.stream.read_positions import (
     TruncatedLog,
     latest_positions,
     positions_from_json,
     positions_to_json,
 )
-from kquorum.spark_replay.stream.reader import piece_from_json, piece_to_json, read_piece
+from kquorum.spark_replay.stream.reader import (
+    Piece,
+    piece_from_json,
+    piece_to_json,
+    pieces_between,
+    read_piece,
+    tail_pieces,
+)
 from kquorum.wire.metadata_records.features import NoOpRecord
 from tests.spark.growing_log import GrowingLog
 from tests.spark.random_history import write_random_history, write_random_trimmed_history
