@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from kquorum.spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
-from kquorum.spark_replay.log_columns import ROWS_PER_ARROW_BATCH
-from kquorum.spark_replay.rows import DamageRow, Row
-from kquorum.spark_replay.sources import LogFile
+from kquorum.spark_replay.decode.columns import ROWS_PER_ARROW_BATCH
+from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
+from kquorum.spark_replay.decode.rows import DamageRow, Row
+from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.wire.primitives import Buffer
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode

@@ -23,12 +23,12 @@ from benchmarks._row_by_row import arrow_batches
 from benchmarks.audit_replay import log_batches
 from benchmarks.decode_records import log_of, partition_values, read_all
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.decode import origin_of
-from kquorum.spark_replay.log_columns import LogColumns
-from kquorum.spark_replay.runs import scan_runs
-from kquorum.spark_replay.schemas import SOURCE_ROWS
+from kquorum.spark_replay.decode.columns import LogColumns
+from kquorum.spark_replay.decode.records import origin_of
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.splits import scan_runs
 from kquorum.spark_replay.source import ROW_KINDS
-from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.tables.building.source_rows import SOURCE_ROWS
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.record_frame import encode_record

@@ -30,12 +30,12 @@ from benchmarks._report import hardware, print_result
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.spark_replay.audit import build
-from kquorum.spark_replay.schemas import SOURCE_ROWS
+from kquorum.spark_replay.decode.sources import find_log_files
+from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.session import start_session
 from kquorum.spark_replay.source import ROW_KINDS, KraftLogReader
-from kquorum.spark_replay.sources import find_log_files
-from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.table_files import SCHEMAS, Destination, write_tables
+from kquorum.spark_replay.tables.building.source_rows import SOURCE_ROWS
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.record_batch import read_records
 from kquorum.wire.record_frame import decode_record

@@ -15,6 +15,7 @@ from kquorum.spark_replay.questions.as_of import as_of, states_at
 from kquorum.spark_replay.questions.broker_timeline import broker_timeline
 from kquorum.spark_replay.questions.churn import Span, churn
 from kquorum.spark_replay.questions.diff import diff
+from kquorum.spark_replay.questions.idle_gaps import idle_gaps
 from kquorum.spark_replay.questions.moments import (
     Moment,
     NoSuchMoment,
@@ -23,7 +24,6 @@ from kquorum.spark_replay.questions.moments import (
     moment_at_offset,
     moment_at_time,
 )
-from kquorum.spark_replay.questions.silences import silences
 from kquorum.spark_replay.questions.timeline import requests, topic_timeline
 from kquorum.spark_replay.questions.unavailable import unavailable
 from kquorum.spark_replay.session import start_session
@@ -43,12 +43,12 @@ __all__ = [
     "churn",
     "diff",
     "first_moment",
+    "idle_gaps",
     "last_moment",
     "moment_at_offset",
     "moment_at_time",
     "open_audit",
     "requests",
-    "silences",
     "start_session",
     "states_at",
     "topic_timeline",

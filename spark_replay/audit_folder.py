@@ -4,25 +4,24 @@ The file is written last: a folder without it is no finished audit.
 """
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kquorum.spark_replay.bases import StateBase
-from kquorum.spark_replay.json_values import check_values
-from kquorum.spark_replay.members import Member, member_of
-from kquorum.spark_replay.schemas import TABLES
-from kquorum.spark_replay.sources import AUDIT_MANIFEST, LogFile
+from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.json_values import check_values
+from kquorum.spark_replay.decode.members import Member, member_of
+from kquorum.spark_replay.decode.sources import AUDIT_MANIFEST, LogFile
+from kquorum.spark_replay.table_files import hadoop_path
+from kquorum.spark_replay.tables.building.registry import TABLES
 
 MANIFEST: Final = AUDIT_MANIFEST
 FORMAT: Final = 1
 # Spark would load any class of that name.
 TABLE_FORMATS: Final = ("parquet", "delta")
-_GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
 class NoAudit(Exception):
@@ -64,7 +63,7 @@ class AuditTables:
         self.manifest = manifest
 
     def table(self, name: str) -> DataFrame:
-        """One table by its name in `schemas.TABLES`; KeyError for another."""
+        """One table by its name in `registry.TABLES`; KeyError for another."""
         return read_table(self.spark, self.folder, name, self.manifest.table_format)
 
     def source(self, name: str) -> AuditedSource:
@@ -81,20 +80,9 @@ def is_audit(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
-def hadoop_path(path: Path) -> str:
-    """For Spark's readers, which take a path for a pattern: `q[1]` would be the folder `q1`. The writers do not."""
-    return _GLOB.sub(r"\\\1", str(path))
-
-
-def shown_files(folder: Path, *, is_deep: bool = False) -> Iterator[Path]:
-    """The Parquet files that Spark reads there; hidden ones are not finished."""
-    found = folder.rglob("*.parquet") if is_deep else folder.glob("*.parquet")
-    return (path for path in found if not path.name.startswith("."))
-
-
 def read_table(spark: SparkSession, folder: Path, name: str, table_format: str = "parquet") -> DataFrame:
     """One table of an audit, with the columns and comments of its schema."""
-    schema = TABLES[name]
+    schema = TABLES[name].schema
     # Resolved: a stream's tables are links which a refresh swings over, and a reader keeps those that it opened.
     path = (folder / name).resolve()
     # Spark puts the columns of folders (`source=...`) last.

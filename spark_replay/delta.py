@@ -18,7 +18,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from kquorum.spark_replay.audit_folder import read_manifest, remove_manifest, write_manifest
-from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.tables.building.registry import TABLES
 
 DELTA: Final = "delta"
 _EXTENSIONS: Final = {
@@ -140,7 +140,7 @@ def convert(
 ) -> None:
     """Make Delta tables of the Parquet tables of a finished audit, and say so in its manifest.
 
-    `progress` is told the name of each.
+    `progress` gets the name of each.
     """
     manifest = read_manifest(folder)
     remove_manifest(folder)
@@ -161,10 +161,10 @@ def forget(folder: Path) -> None:
 
 def _convert_table(spark: SparkSession, folder: Path, name: str) -> None:
     if not any(folder.rglob("*.parquet")):
-        spark.createDataFrame([], TABLES[name]).write.format(DELTA).mode("overwrite").save(str(folder))
+        spark.createDataFrame([], TABLES[name].schema).write.format(DELTA).mode("overwrite").save(str(folder))
         return
     columns = _partition_columns(folder)
-    schema = ", ".join(f"{each} {TABLES[name][each].dataType.simpleString()}" for each in columns)
+    schema = ", ".join(f"{each} {TABLES[name].schema[each].dataType.simpleString()}" for each in columns)
     identifier = "parquet.`" + str(folder.resolve()).replace("`", "``") + "`"
     import_module("delta.tables").DeltaTable.convertToDelta(spark, identifier, *([schema] if columns else []))
 

@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
 from kquorum.spark_replay.archive.manifest import MANIFEST
-from kquorum.spark_replay.members import META_PROPERTIES, QUORUM_STATE
-from kquorum.spark_replay.several_sources import is_remote
-from kquorum.spark_replay.sources import SEARCH_DEPTH, NoLogFound, holds_log, is_log_name
+from kquorum.spark_replay.decode.members import META_PROPERTIES, QUORUM_STATE
+from kquorum.spark_replay.decode.sources import SEARCH_DEPTH, NoLogFound, holds_log, is_log_name, is_remote
 
 _BESIDE_LOGS: Final = frozenset({META_PROPERTIES, QUORUM_STATE, BOOTSTRAP_CHECKPOINT_NAME, MANIFEST})
 
@@ -28,7 +27,7 @@ class RemoteFailed(Exception):
 def stage(spark: SparkSession, inputs: Sequence[str], folder: Path) -> list[Path]:
     """The inputs as paths: those that are addresses copied beneath `folder`, each under its own name.
 
-    `folder` is made for nobody else to read: a metadata log holds credentials. Raises NoLogFound for an address without
+    `folder` is readable by this user only: a metadata log holds credentials. Raises NoLogFound for an address without
     a log, and RemoteFailed.
     """
     if any(is_remote(each) for each in inputs):

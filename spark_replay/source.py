@@ -3,14 +3,14 @@
     spark.dataSource.register(KraftLogDataSource)
     spark.read.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
 
-Options: `path` (see `spark_replay.sources`), `rows` (records, batches, damage, or all: one pass over the files for
-the three of them), `split_bytes`, `show_secrets`, and `listing` in place of `path`, so that several reads see the same
-bytes of a log that grows meanwhile. Rows travel to the JVM as Arrow batches.
+Options: `path` (see `spark_replay.decode.sources`), `rows` (records, batches, damage, or all: one pass over the files
+for the three of them), `split_bytes`, `show_secrets`, and `listing` in place of `path`, so that several reads see the
+same bytes of a log that grows meanwhile. Rows travel to the JVM as Arrow batches.
 """
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,15 +18,18 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    InputPartition,
 )
 from pyspark.sql.types import StructType
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
-from kquorum.spark_replay.sources import LogFile, find_log_files
-from kquorum.spark_replay.split_reading import LogSplit, read_split, splits_of
-from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.decode.sources import LogFile, find_log_files
+from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES, LogSplit, read_split, splits_of
 from kquorum.spark_replay.stream.reader import KraftLogStreamReader
+from kquorum.spark_replay.tables.batches import BATCHES
+from kquorum.spark_replay.tables.building.source_rows import SOURCE_ROWS
+from kquorum.spark_replay.tables.damage import DAMAGE
+from kquorum.spark_replay.tables.records import RECORDS
 
 ROW_KINDS = {
     "records": frozenset({"record"}),
@@ -88,6 +91,13 @@ def files_of_listing(listing: str) -> tuple[LogFile, ...]:
     return tuple(LogFile.from_json(file) for file in json.loads(listing))
 
 
+@dataclass
+class SplitPartition(InputPartition):  # type: ignore[misc]
+    """A split as Spark sends it to an executor."""
+
+    split: LogSplit
+
+
 class KraftLogReader(DataSourceReader):  # type: ignore[misc]
     """Plans the splits on the driver and reads one of them on an executor."""
 
@@ -106,10 +116,10 @@ class KraftLogReader(DataSourceReader):  # type: ignore[misc]
         self._split_bytes = split_bytes
         self._show_secrets = show_secrets
 
-    def partitions(self) -> list[LogSplit]:
-        return splits_of(self._files, self._split_bytes)
+    def partitions(self) -> list[SplitPartition]:
+        return [SplitPartition(split) for split in splits_of(self._files, self._split_bytes)]
 
-    def read(self, partition: LogSplit) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:
         schemas = dict.fromkeys(self._row_kinds, arrow_schema(self._schema))
-        for _, batch in read_split(partition, schemas, show_secrets=self._show_secrets):
+        for _, batch in read_split(partition.split, schemas, show_secrets=self._show_secrets):
             yield batch

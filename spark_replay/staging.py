@@ -1,8 +1,8 @@
-"""What the tables of the state are made from, left by the pass that writes `records`, and gone with the build.
+"""What the tables of the state are made from. The pass that writes `records` leaves it; the build removes it last.
 
 Most of a log says nothing about its state, or is about partitions. So the records of partitions are kept apart, their
-payload parsed: Arrow's JSON reader takes a third of the time of Spark's. The rest without plain NoOps is `told`, and is
-small. `epochs` has a row for each epoch of each split.
+payload parsed: Arrow's JSON reader takes a third of the time of Spark's. The rest without plain NoOps, the stateful
+records, is small. `epochs` has a row for each epoch of each split.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,12 +14,12 @@ import pyarrow.json as pj
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kquorum.spark_replay.arrow_types import arrow_schema, arrow_type
-from kquorum.spark_replay.bases import StateBase
-from kquorum.spark_replay.schemas import RECORDS
-from kquorum.spark_replay.sources import FileKind, LogFile
-from kquorum.spark_replay.split_facts import EpochSpan
-from kquorum.spark_replay.tables.common import PARSED
-from kquorum.spark_replay.tables.partition_payload import PARTITION_PAYLOAD, PARTITION_TYPES
+from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.split_facts import STATEFUL, EpochSpan
+from kquorum.spark_replay.tables.building.frames import PARSED
+from kquorum.spark_replay.tables.partition_replay.columns import PARTITION_PAYLOAD, PARTITION_TYPES
+from kquorum.spark_replay.tables.records import RECORDS
 
 _NOT_NEEDED: Final = ("raw", "problem")
 _OF_PARTITIONS: Final = (
@@ -28,7 +28,7 @@ _OF_PARTITIONS: Final = (
 )
 _SPAN: Final = ("start_offset", "start_ms", "records", "last_record_ms")
 
-TOLD: Final = StructType([each for each in RECORDS if each.name not in _NOT_NEEDED])
+STATEFUL_RECORDS: Final = StructType([each for each in RECORDS if each.name not in _NOT_NEEDED])
 PARTITIONS: Final = StructType(
     [*(RECORDS[name] for name in _OF_PARTITIONS), StructField(PARSED, PARTITION_PAYLOAD)]
 )
@@ -39,7 +39,11 @@ EPOCHS: Final = StructType(
         *(StructField(name, LongType()) for name in _SPAN),
     ]
 )
-STAGED: Final[Mapping[str, StructType]] = {"told": TOLD, "partitions": PARTITIONS, "epochs": EPOCHS}
+STAGED: Final[Mapping[str, StructType]] = {
+    STATEFUL: STATEFUL_RECORDS,
+    "partitions": PARTITIONS,
+    "epochs": EPOCHS,
+}
 
 _PARSE: Final = pj.ParseOptions(
     explicit_schema=arrow_schema(PARTITION_PAYLOAD),
@@ -56,14 +60,17 @@ def counted_from(file: LogFile, base: StateBase) -> int | None:
 
 
 def staged(records: Any, source: str, file_kind: str, from_offset: int | None) -> Iterator[tuple[str, Any]]:
-    """A `pyarrow.RecordBatch` of records as those for `told` and `partitions`."""
+    """A `pyarrow.RecordBatch` of records as those for STATEFUL and `partitions`."""
     types, payload = records.column("record_type"), records.column("payload")
     is_partition = pc.is_in(types, pa.array(PARTITION_TYPES))
     is_noted = pc.fill_null(pc.match_substring(payload, '"audit_note"'), fill_value=False)
     is_plain = pc.and_not(pc.equal(types, "NoOpRecord"), is_noted)
-    told = records.filter(pc.invert(pc.or_(is_partition, is_plain)))
-    if told.num_rows:
-        yield "told", _chosen(told, arrow_schema(TOLD), {"source": source, "file_kind": file_kind})
+    stateful = records.filter(pc.invert(pc.or_(is_partition, is_plain)))
+    if stateful.num_rows:
+        yield (
+            STATEFUL,
+            _chosen(stateful, arrow_schema(STATEFUL_RECORDS), {"source": source, "file_kind": file_kind}),
+        )
     if from_offset is None:
         return
     counts = pc.and_(pc.is_valid(payload), pc.greater_equal(records.column("offset"), from_offset))

@@ -6,7 +6,7 @@ sees; elsewhere the data source is the way. Spark reads the files as its own: th
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +19,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.bases import StateBase
-from kquorum.spark_replay.columns import damage_columns, record_batch
-from kquorum.spark_replay.rows import DamageRow
-from kquorum.spark_replay.schemas import BATCHES, DAMAGE, RECORDS
-from kquorum.spark_replay.sources import LogFile
-from kquorum.spark_replay.split_facts import FactsOfSplit, SplitFacts, gaps_between
-from kquorum.spark_replay.split_reading import LogSplit, read_split, splits_of
-from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
+from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.columns import damage_columns, record_batch
+from kquorum.spark_replay.decode.rows import DamageRow
+from kquorum.spark_replay.decode.sources import LogFile
+from kquorum.spark_replay.decode.split_facts import FactsOfSplit, SplitFacts, gaps_between
+from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES, LogSplit, read_split, splits_of
 from kquorum.spark_replay.staging import STAGED, counted_from, epoch_rows, staged
+from kquorum.spark_replay.tables.batches import BATCHES
+from kquorum.spark_replay.tables.damage import DAMAGE
+from kquorum.spark_replay.tables.records import RECORDS
 
 SCHEMAS: Final[Mapping[str, StructType]] = {"record": RECORDS, "batch": BATCHES, "damage": DAMAGE}
 PARTITIONED: Final = ("record", "batch")
@@ -41,12 +42,24 @@ SMALL_BYTES: Final = 4 * 1024 * 1024
 _TO_ESCAPE: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _ROW_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
 _ROWS_PER_GROUP: Final = 65_536
+_GLOB: Final = re.compile(r"([\\*?\[\]{}])")
+
+
+def hadoop_path(path: Path) -> str:
+    """For Spark's readers, which take a path for a pattern: `q[1]` would be the folder `q1`. The writers do not."""
+    return _GLOB.sub(r"\\\1", str(path))
+
+
+def shown_files(folder: Path, *, is_deep: bool = False) -> Iterator[Path]:
+    """The Parquet files that Spark reads there; hidden ones are not finished."""
+    found = folder.rglob("*.parquet") if is_deep else folder.glob("*.parquet")
+    return (path for path in found if not path.name.startswith("."))
 
 
 class TableFile:
     """One Parquet file, which has its name only once it is whole; no file for no rows.
 
-    It carries `table_schema`, of which `schema` may lack columns that the names of its folders tell.
+    It carries `table_schema`. `schema` may lack columns of it whose values are in the names of its folders.
     """
 
     def __init__(self, path: Path, schema: StructType, table_schema: StructType | None = None) -> None:

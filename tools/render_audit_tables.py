@@ -7,14 +7,14 @@ from typing import Final
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from kquorum.spark_replay.schemas import TABLE_COMMENTS, TABLES
+from kquorum.spark_replay.tables.building.registry import TABLES
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "audit-tables.md"
 
 _HEAD = """\
 # The tables of an audit
 
-Written by `python -m tools.render_audit_tables` from `spark_replay/schemas.py`; change that, not this page.
+Written by `python -m tools.render_audit_tables` from the modules of `spark_replay/tables`; change those, not this page.
 
 `kquorum audit DIR --out OUT` writes each of these as a folder of Parquet files, with the meanings below as comments of
 the columns. Offsets are log offsets and inclusive unless a column says exclusive; `*_ms` are milliseconds since the
@@ -38,10 +38,10 @@ about.
 
 def render() -> str:
     parts = [_HEAD, "| table | what it holds |\n|---|---|"]
-    parts += [f"| [`{name}`](#{name}) | {comment} |" for name, comment in TABLE_COMMENTS.items()]
-    for name, schema in TABLES.items():
-        parts.append(f"\n## {name}\n\n{TABLE_COMMENTS[name]}\n\n| column | type | meaning |\n|---|---|---|")
-        parts += [line for field in schema.fields for line in _lines(field, "")]
+    parts += [f"| [`{name}`](#{name}) | {table.description} |" for name, table in TABLES.items()]
+    for name, table in TABLES.items():
+        parts.append(f"\n## {name}\n\n{table.description}\n\n| column | type | meaning |\n|---|---|---|")
+        parts += [line for field in table.schema.fields for line in _lines(field, "")]
     return "\n".join(parts) + "\n"
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from kquorum.spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, link_in, locked
+from kquorum.spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, archive_locked, link_in
 from kquorum.spark_replay.archive.manifest import (
     FORMAT,
     MANIFEST,
@@ -25,8 +25,13 @@ from kquorum.spark_replay.archive.pending import Pending
 from kquorum.spark_replay.archive.plan import MemberPlan, log_folder_of, plan_member
 from kquorum.spark_replay.archive.report import ArchiveReport, MemberReport, others_with
 from kquorum.spark_replay.archive.run import Progress, Run, now_ms
-from kquorum.spark_replay.several_sources import find_log_files_of
-from kquorum.spark_replay.sources import LogFile, NoLogFound, metadata_folder_of, printable
+from kquorum.spark_replay.decode.sources import (
+    LogFile,
+    NoLogFound,
+    find_log_files_of,
+    metadata_folder_of,
+    printable,
+)
 
 
 class ArchiveRefused(Exception):
@@ -60,7 +65,7 @@ def archive(
     _check_place(to, found)
     disk.make_folder(to)
     to, named = to.resolve(), to
-    with locked(to):
+    with archive_locked(to):
         for part in sorted(to.rglob(f".*{PART_SUFFIX}")):  # of a run that was stopped
             disk.remove(part)
         manifest = read_manifest(to) if is_archive(to) else ArchiveManifest()

@@ -1,20 +1,18 @@
 """What an archive does to files: each step durable before the next, none of them harmful if it is the last one."""
 
-import errno
-import fcntl
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from kquorum.spark_replay.archive.manifest import FileEntry
-from kquorum.spark_replay.bases import is_whole_snapshot
-from kquorum.spark_replay.files import NotRegular, map_file, open_listed
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile
+from kquorum.spark_replay.decode.bases import is_whole_snapshot
+from kquorum.spark_replay.decode.files import map_file, open_listed
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, LogFile
+from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.wire.log_scan import Damage, scan_batches
 
 PART_SUFFIX: Final = ".part"
@@ -44,7 +42,7 @@ class ArchiveFiles:
     """The operations that change an archive; tests stop them anywhere."""
 
     def make_folder(self, folder: Path) -> None:
-        """With those above it, for nobody else to read: a metadata log holds credentials."""
+        """With those above it, readable by this user only: a metadata log holds credentials."""
         if not folder.is_dir():
             self.make_folder(folder.parent)
             folder.mkdir(mode=0o700)
@@ -100,33 +98,26 @@ class ArchiveFiles:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """For writing anew, and for nobody else to read."""
+    """Open for writing from the beginning, readable by this user only."""
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 @contextmanager
-def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """The archive to oneself, or `shared` with other readers; gone with the process. Raises ArchiveLocked.
+def archive_locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the archive alone, or `shared` with other readers, until the process ends. Raises ArchiveLocked and OSError.
 
     A reader needs no lock where there is none to take: an archive on a disk that cannot be written.
     """
-    path = folder / LOCK
-    if shared and not path.exists():
+    if shared and not (folder / LOCK).exists():
         yield
         return
-    flags = os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT)
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
+            stack.enter_context(locked(folder / LOCK, shared=shared))
+        except FolderTaken:
             raise ArchiveLocked(f"another `audit archive` is at work in {folder}") from None
         yield
-    finally:
-        os.close(descriptor)
 
 
 def link_in(member_folder: Path) -> Path | None:
@@ -149,7 +140,7 @@ def digest(path: Path, prefix_bytes: int = 0) -> Digest:
 def described(
     path: Path, file: LogFile, copied: Digest, *, member: str, is_open: bool, now_ms: int
 ) -> FileEntry:
-    """The entry of `file`, of which `path` has the bytes that are to be archived."""
+    """The entry of `file`, whose bytes to archive are in `path`."""
     is_log = file.kind is FileKind.LOG
     ends = [file.base_offset or 0] if is_log else []
     epochs, times, places = list[int](), list[int](), list[str]()

@@ -1,7 +1,7 @@
 """The manifest of an archive: one JSON object on each line, each with the hash of the line before it.
 
-A line carries its own hash as well, so that an edit shows at the line where it was made. Whoever rewrites all hashes
-that follow changes the last one, the head: kept elsewhere, it proves everything before it.
+A line carries its own hash as well, so that an edit shows at the line where it was made. A writer who replaces
+all hashes that follow changes the last one, the head: kept elsewhere, it proves everything before it.
 """
 
 import hashlib
@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kquorum.spark_replay.json_values import check_values
-from kquorum.spark_replay.sources import FileKind
+from kquorum.spark_replay.decode.json_values import check_values
+from kquorum.spark_replay.decode.sources import FileKind
 
 MANIFEST: Final = "archive.jsonl"
 FORMAT: Final = 1
@@ -96,8 +96,8 @@ class GapEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEntry:
-    """What a run that archived something saw at a member: its log from `log_start_offset` on, of which the segments
-    before `active_base_offset` were closed; the epoch and leader that the node knew."""
+    """What a run that archived something saw at a member: its log from `log_start_offset` on, closed up to
+    `active_base_offset`; the epoch and leader that the node knew."""
 
     member: str
     made_ms: int

@@ -1,22 +1,159 @@
 """What a run of the archive has to copy, and whether what it sees can be the log that is archived already."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from kquorum.spark_replay.archive.files import digest, sound_bytes
 from kquorum.spark_replay.archive.manifest import ArchiveManifest, FileEntry, MemberEntry
-from kquorum.spark_replay.archive.overlaps import overlaps
 from kquorum.spark_replay.archive.pending import Pending
-from kquorum.spark_replay.archive.removed import (
-    DELETED_SUFFIX,
-    has_removed_segments,
-    joining_segments,
-    sound_end,
+from kquorum.spark_replay.decode.files import is_regular, map_file, scan_resolved
+from kquorum.spark_replay.decode.members import Member, member_of
+from kquorum.spark_replay.decode.sources import (
+    METADATA_FOLDER,
+    FileKind,
+    LogFile,
+    files_of_folder,
+    log_file,
+    printable,
 )
-from kquorum.spark_replay.members import Member, member_of
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder, printable
+from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
+
+# Segments that share offsets with archived ones of another base offset: read together, they would tell the same
+# records twice, or different ones for one offset.
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Offsets of one segment, [start, end); `end` is None of the active one."""
+
+    start: int
+    end: int | None
+    path: Path
+
+
+def overlaps(
+    folder: Path,
+    segments: Sequence[LogFile],
+    archived: Mapping[str, FileEntry],
+    leftovers: Sequence[LogFile] = (),
+) -> Iterator[str]:
+    """What is wrong with the segments of a source, of which the last one is active, beside those that are archived in
+    `folder`; and with `leftovers`, segments in it that are yet to be entered, beside both."""
+    ends = [segment.base_offset for segment in segments[1:]]
+    names = {segment.name for segment in segments}
+    every = [
+        _Range(entry.base_offset or 0, entry.end_offset, folder / entry.name)
+        for entry in archived.values()
+        if entry.file_kind is FileKind.LOG
+    ]
+    for file in leftovers:
+        here = _Range(file.base_offset or 0, _end_of(file), Path(file.path))
+        others = [other for other in every if other.path.name != file.name]
+        yield from (_overlap(here, other) for other in others if _meet(here, other))
+        every = [*others, here]
+    kept = [other for other in every if other.path.name not in names]
+    for segment, end in zip(segments, [*ends, None], strict=True):
+        if segment.name in archived:
+            continue
+        here = _Range(segment.base_offset or 0, end, Path(segment.path))
+        yield from (_overlap(here, other) for other in kept if _meet(here, other))
+
+
+def _end_of(file: LogFile) -> int:
+    """Of the last batch that can be read."""
+    ends = [item.header.next_offset for item in _batches(Path(file.path))]
+    return ends[-1] if ends else file.base_offset or 0
+
+
+def _meet(left: _Range, right: _Range) -> bool:
+    return (right.end is None or left.start < right.end) and (left.end is None or right.start < left.end)
+
+
+def _overlap(here: _Range, other: _Range) -> str:
+    differing = _first_difference(here.path, other.path)
+    paths = (printable(str(each.path)) for each in (here, other))
+    told = "{} and the archived {} have offsets from {} on in common".format(
+        *paths, max(here.start, other.start)
+    )
+    if differing is None:
+        return f"{told}, the same records in segments that are cut otherwise: archive this log into another folder"
+    return f"{told}, and differ from offset {differing} on"
+
+
+def _first_difference(left: Path, right: Path) -> int | None:
+    """The first offset at which both have a batch, and not the same one."""
+    known = {item.header.base_offset: item for item in _batches(left)}
+    for item in _batches(right):
+        other = known.get(item.header.base_offset)
+        if other is not None and other.data != item.data:
+            return item.header.base_offset
+    return None
+
+
+def _batches(path: Path) -> Iterable[ScannedBatch]:
+    return (item for item in scan_batches(map_file(path)) if not isinstance(item, Damage))
+
+
+# Segments that a node is about to remove: renamed to `*.log.deleted`, they stay for a minute or so.
+#
+# The last chance to archive them. A log also renames what it cuts off its end, never to be committed, so a segment
+# counts only where it joins the log without a gap or an overlap.
+
+DELETED_SUFFIX: Final = ".deleted"
+_DELETED_SEGMENT: Final = re.compile(r"(\d{20})\.log\.deleted")
+
+
+def joining_segments(
+    log_folder: Path, source: str, known: Iterable[tuple[int, int | None]]
+) -> tuple[LogFile, ...]:
+    """The removed segments in `log_folder` that extend the `known` ranges of offsets ([start, end), None for a segment
+    that is being written), under the names that they had. Ascending. Raises OSError."""
+    ranges = list(known)
+    candidates = {start: (end, file) for start, end, file in _candidates(log_folder, source)}
+    found = dict[int, LogFile]()
+    while joining := [start for start, (end, _) in candidates.items() if _joins(start, end, ranges)]:
+        for start in joining:
+            end, found[start] = candidates.pop(start)
+            ranges.append((start, end))
+    return tuple(found[start] for start in sorted(found))
+
+
+def has_removed_segments(log_folder: Path) -> bool:
+    return bool(_names(log_folder))
+
+
+def _names(log_folder: Path) -> list[str]:
+    with scan_resolved(log_folder) as entries:
+        names = sorted(entry.name for entry in entries if _DELETED_SEGMENT.fullmatch(entry.name))
+    return [name for name in names if is_regular(log_folder / name)]
+
+
+def _candidates(log_folder: Path, source: str) -> Iterator[tuple[int, int, LogFile]]:
+    for name in _names(log_folder):
+        with suppress(FileNotFoundError):
+            file = log_file(log_folder / name, source=source)
+            start = int(name[:20])
+            if (end := sound_end(log_folder / name, start)) is not None:
+                yield start, end, replace(file, name=name.removesuffix(DELETED_SUFFIX), base_offset=start)
+
+
+def sound_end(path: Path, start: int) -> int | None:
+    """Where a sound segment ends; None of an empty or damaged one, which nothing can be joined to. Raises OSError."""
+    end: int | None = None
+    for item in scan_batches(map_file(path), base_offset=start):
+        if isinstance(item, Damage):
+            return None
+        end = item.header.next_offset
+    return end
+
+
+def _joins(start: int, end: int, ranges: Iterable[tuple[int, int | None]]) -> bool:
+    overlaps = any((other_end is None or start < other_end) and other < end for other, other_end in ranges)
+    return not overlaps and any(end == other or start == other_end for other, other_end in ranges)
 
 
 class AnotherCluster(Exception):
@@ -71,7 +208,7 @@ def plan_member(
     *,
     include_active: bool,
 ) -> MemberPlan:
-    """The plan for the log of which `files` are one source. Raises AnotherCluster and OSError."""
+    """The plan for a log, whose files are `files`. Raises AnotherCluster and OSError."""
     log_folder = log_folder_of(files)
     member = member_of(log_folder)
     entry = _entry(manifest, member, files[0].source, log_folder)
@@ -127,7 +264,7 @@ def _safe(source: str) -> str:
 
 
 def _free(wanted: str, manifest: ArchiveManifest) -> str:
-    """A disk that was lost and made anew begins another folder: its segments need not be cut as the old ones were."""
+    """A disk that was lost and replaced begins another folder: its segments need not be cut as the old ones were."""
     folder, number = wanted, 1
     while folder in manifest.members:
         number += 1
@@ -156,7 +293,7 @@ def _plan_file(
 
 
 def _plan_removed(plan: MemberPlan, log_folder: Path, archived: dict[str, FileEntry]) -> None:
-    """What the node has marked as removed and nobody has archived, or only the beginning of it."""
+    """What the node has marked as removed and the archive does not have, or only its beginning."""
     if not has_removed_segments(log_folder):
         return
     segments = plan.segments
@@ -213,7 +350,7 @@ def _compare(plan: MemberPlan, file: LogFile, entry: FileEntry, *, is_active: bo
 def _plan_leftovers(
     archive: Path, plan: MemberPlan, pending: Pending, archived: dict[str, FileEntry]
 ) -> None:
-    """What a run that was stopped has noted as copied is entered; what nobody noted is nobody's."""
+    """Files that a stopped run has noted as copied are entered; files without a note are not the archive's."""
     folder = archive / plan.entry.folder / METADATA_FOLDER
     replaced = {copy.file.name for copy in plan.copies}
     for file in files_of_folder(folder, plan.entry.folder) if folder.is_dir() else ():

@@ -23,12 +23,17 @@ from kquorum.spark_replay.archive.manifest import (
     RunEntry,
 )
 from kquorum.spark_replay.archive.pending import Pending, PendingCopy
-from kquorum.spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
-from kquorum.spark_replay.archive.removed import DELETED_SUFFIX
+from kquorum.spark_replay.archive.plan import DELETED_SUFFIX, MemberPlan, PlannedCopy, log_folder_of
 from kquorum.spark_replay.archive.report import Gap, MemberReport, gaps_of
-from kquorum.spark_replay.files import NotRegular, is_regular, read_listed
-from kquorum.spark_replay.members import META_PROPERTIES, QUORUM_STATE
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of, printable
+from kquorum.spark_replay.decode.files import NotRegular, is_regular, read_listed
+from kquorum.spark_replay.decode.members import META_PROPERTIES, QUORUM_STATE
+from kquorum.spark_replay.decode.sources import (
+    METADATA_FOLDER,
+    FileKind,
+    LogFile,
+    metadata_folder_of,
+    printable,
+)
 
 Progress = Callable[[str], None]
 COMMIT_BYTES: Final = 256 * 1024 * 1024
@@ -145,7 +150,7 @@ class Run:
         return entry
 
     def _copy_facts(self, plan: MemberPlan) -> None:
-        """The files that say whose log it is, for whoever reads the archive as a log."""
+        """The files that say whose log it is, for readers of the archive."""
         log_folder, folder = log_folder_of(plan.files), self._to / plan.entry.folder
         for source, target in (
             (metadata_folder_of(log_folder) / META_PROPERTIES, folder / META_PROPERTIES),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquorum.spark_replay.archive.files import Digest, described, digest, link_in, locked
+from kquorum.spark_replay.archive.files import Digest, archive_locked, described, digest, link_in
 from kquorum.spark_replay.archive.manifest import (
     MANIFEST,
     ArchiveManifest,
@@ -18,8 +18,14 @@ from kquorum.spark_replay.archive.manifest import (
 )
 from kquorum.spark_replay.archive.report import Gap, gaps_of, others_with
 from kquorum.spark_replay.archive.run import Progress, folder_in
-from kquorum.spark_replay.members import member_of
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, NoLogFound, find_log_files, log_file
+from kquorum.spark_replay.decode.members import member_of
+from kquorum.spark_replay.decode.sources import (
+    METADATA_FOLDER,
+    FileKind,
+    NoLogFound,
+    find_log_files,
+    log_file,
+)
 
 _SHOWN: Final = 12
 
@@ -84,7 +90,7 @@ def verify_archive(
     if not is_archive(folder):
         raise NoArchive(f"{folder} holds no archive: there is no {MANIFEST} in it")
     folder, named = folder.resolve(), folder
-    with locked(folder, shared=True):
+    with archive_locked(folder, shared=True):
         try:
             manifest = read_manifest(folder)
         except ManifestBroken as error:

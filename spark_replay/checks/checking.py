@@ -25,7 +25,7 @@ from kquorum.spark_replay.checks.results import (
     StateReached,
     rows_of_replicas,
 )
-from kquorum.spark_replay.sources import FileKind
+from kquorum.spark_replay.decode.sources import FileKind
 from kquorum.wire.wording import counted
 
 Progress = Callable[[str], None]

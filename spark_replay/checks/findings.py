@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, StructType
 
-from kquorum.spark_replay.schema_columns import LONG, SOURCE, STRING, column
-from kquorum.spark_replay.tables.common import shaped
+from kquorum.spark_replay.tables.building.columns import LONG, SOURCE, STRING, column
+from kquorum.spark_replay.tables.building.frames import shaped
 
 VIOLATION: Final = "violation"
 NOTE: Final = "note"

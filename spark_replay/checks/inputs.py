@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
-from kquorum.spark_replay.sources import FileKind
-from kquorum.spark_replay.tables.state import MARKERS, state_records
+from kquorum.spark_replay.decode.sources import FileKind
+from kquorum.spark_replay.tables.building.state import MARKERS, state_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class CheckInputs:
 
     @property
     def beheaded(self) -> tuple[str, ...]:
-        """The sources of which the beginning is known from neither the log nor a snapshot."""
+        """The sources whose beginning neither the log nor a snapshot shows."""
         return tuple(
             each.source for each in self.sources if each.base.snapshot is None and each.base.from_offset > 0
         )

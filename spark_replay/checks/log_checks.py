@@ -148,8 +148,8 @@ def _two_leaders(elected: DataFrame) -> DataFrame:
 
 
 def _no_majority(elected: DataFrame) -> DataFrame:
-    """A leader outside of the voters is lawful, and noted, if most of them voted for it: a voter whose removal nobody
-    may have heard of can be the only one who holds enough to lead (Ongaro's dissertation, 4.2.2)."""
+    """A leader outside of the voters is lawful, and noted, if most of them voted for it: a voter whose removal
+    the others do not know can be the only one with enough of the log to lead (Ongaro's dissertation, 4.2.2)."""
     voters, granting = F.col("voters.voter_id"), F.col("granting_voters.voter_id")
     granted = F.size(F.array_intersect(F.array_distinct(granting), voters))
     no_voter = ~F.array_contains(voters, F.col("leader_id"))

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.checks.findings import CheckName, found
 from kquorum.spark_replay.checks.inputs import CheckInputs
-from kquorum.spark_replay.entities import TOPIC_RESOURCE
+from kquorum.spark_replay.decode.records import TOPIC_RESOURCE
 from kquorum.spark_replay.tables.brokers import CHANGE, FENCE, REGISTER, UNFENCE, UNREGISTER
-from kquorum.spark_replay.tables.common import of_types, ordered_by_state
+from kquorum.spark_replay.tables.building.frames import of_types, ordered_by_state
 from kquorum.spark_replay.tables.topics import topic_names
 
 _TOPIC, _REMOVED, _PARTITION, _MOVED = (
@@ -96,7 +96,7 @@ def _names(state: DataFrame) -> DataFrame:
 
 
 def _partitions(inputs: CheckInputs, state: DataFrame) -> DataFrame:
-    """A partition is changed only after it was made; whether its topic is there is told once, for the topic."""
+    """A partition is changed only after it was made; a missing topic is reported once, for the topic."""
     events = of_types(state, _PARTITION, _MOVED)
     last = _last_before(events, (_PARTITION,), "topic_id", "partition_id")
     unmade = events.select("*", last.alias("last")).where(
@@ -180,7 +180,7 @@ def _last_before(events: DataFrame, types: tuple[str, ...], *keys: str) -> Colum
 
 
 def _is_known(inputs: CheckInputs) -> Column:
-    """Whether everything that there is was told of: the source's state has a beginning."""
+    """Whether the log or a snapshot shows everything that exists: the source's state has a beginning."""
     return ~F.col("source").isin(list(inputs.beheaded))
 
 

@@ -1,7 +1,7 @@
 """The checks that need every record in its turn: each log is replayed by one task, on whatever executor.
 
 The memory this takes is that of the cluster's state, not of its log's length. The rules are those of `log verify`; what
-the checks of the tables find as well is told once, by them.
+the checks of the tables find as well is reported once, by them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ from kquorum.snapshots.checking import SnapshotFault
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.spark_replay.audit_folder import AuditedSource
 from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
-from kquorum.spark_replay.files import map_file
-from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from kquorum.wire.batch_walk import walk_batches
 
 # Of each check and log; what there is more is only counted. A log of which every record is wrong needs no more.

@@ -11,7 +11,7 @@ from kquorum.spark_replay.checks.replaying import SnapshotDigest
 from kquorum.spark_replay.checks.replica_facts import replica_facts
 from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, findings_of, watermark
 from kquorum.spark_replay.checks.results import ReplicaReport, SnapshotCopies
-from kquorum.spark_replay.sources import FileKind
+from kquorum.spark_replay.decode.sources import FileKind
 
 Digests = Mapping[str, Sequence[SnapshotDigest]]
 _DIFFERENCES_TOLD = 3

@@ -44,7 +44,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hole:
+class MissingRecords:
     """Records which `source` should hold, by where it begins and ends, but does not, and another log does."""
 
     source: str
@@ -73,7 +73,7 @@ class ReplicaFacts:
     voter_ids: tuple[int, ...]
     last_epochs: dict[str, int]
     difference: Difference | None
-    holes: tuple[Hole, ...]
+    missing_records: tuple[MissingRecords, ...]
     beyond: tuple[Beyond, ...]
     batches: int
 
@@ -102,7 +102,7 @@ def replica_facts(inputs: CheckInputs, sources: Sequence[AuditedSource]) -> Repl
             voter_ids=_voters(inputs, sources),
             last_epochs={row["source"]: row["epoch"] for row in rows},
             difference=_difference(offsets, keys) if is_disputed else None,
-            holes=_holes(offsets) if is_disputed else (),
+            missing_records=_missing_records(offsets) if is_disputed else (),
             beyond=(),
             batches=sum(row["batches"] for row in rows),
         )
@@ -199,14 +199,16 @@ def _rejoined(keys: DataFrame, offset: int, sides: Sequence[Side]) -> int | None
     return first
 
 
-def _holes(offsets: DataFrame) -> tuple[Hole, ...]:
+def _missing_records(offsets: DataFrame) -> tuple[MissingRecords, ...]:
     missing = offsets.select("offset", F.explode("missing").alias("source"))
     rows = missing.groupBy("source").agg(
         F.min("offset").alias("first_offset"),
         F.max("offset").alias("last_offset"),
         F.count("*").alias("count"),
     )
-    return tuple(Hole(**row.asDict()) for row in sorted(rows.collect(), key=lambda row: str(row["source"])))
+    return tuple(
+        MissingRecords(**row.asDict()) for row in sorted(rows.collect(), key=lambda row: str(row["source"]))
+    )
 
 
 def _voters(inputs: CheckInputs, sources: Sequence[AuditedSource]) -> tuple[int, ...]:

@@ -59,15 +59,15 @@ def findings_of(
     if facts.difference is not None:
         verdict = _verdict_on(facts.difference, facts, sound_snapshots)
         yield verdict
-    for hole in facts.holes:
+    for missing in facts.missing_records:
         yield ReplicaFinding(
             is_violation=False,
-            source=hole.source,
-            offset=hole.first_offset,
-            proof_offsets=_both(hole.first_offset, hole.last_offset),
+            source=missing.source,
+            offset=missing.first_offset,
+            proof_offsets=_both(missing.first_offset, missing.last_offset),
             subject="missing records",
-            reason=f"{_records(hole.count)} between offsets {hole.first_offset} and {hole.last_offset} cannot be "
-            "read here (see the checks of this log) and can be in another of these logs",
+            reason=f"{_records(missing.count)} between offsets {missing.first_offset} and {missing.last_offset} "
+            "cannot be read here (see the checks of this log) and can be in another of these logs",
         )
     if verdict is None or not verdict.is_violation:
         yield from _tails(facts, mark)
@@ -220,7 +220,7 @@ def _tail_reason(source: AuditedSource, first: int, last: int, facts: ReplicaFac
 
 
 def _knows(source: AuditedSource, epoch: int) -> str | None:
-    """What a node's quorum-state says of an epoch of which it has no records."""
+    """What a node's quorum-state says of an epoch without records in its log."""
     known = source.member.leader_epoch
     if known is None:
         return None

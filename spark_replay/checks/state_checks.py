@@ -1,6 +1,6 @@
 """Checks of partitions: who leads them, who is in sync, and that their epochs only grow.
 
-Kafka's controller elects only from the ISR or, where it is told to, from outside; then the one elected is the ISR
+Kafka's controller elects only from the ISR or, where its config says so, from outside; then the one elected is the ISR
 (`PartitionChangeBuilder`). So every leader is in the ISR, also behind an unclean election.
 """
 

@@ -4,8 +4,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
-from kquorum.spark_replay.questions.authors import with_author
-from kquorum.spark_replay.questions.causes import OF_NEW_LEADER, OF_OLD_LEADER
+from kquorum.spark_replay.questions.causes import OF_NEW_LEADER, OF_OLD_LEADER, with_author
 from kquorum.spark_replay.questions.timeline import all_events, setting_events
 
 _CHANGES = {

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
 from kquorum.spark_replay.questions.as_of import EVERYTHING, counting
-from kquorum.spark_replay.questions.authors import with_author
+from kquorum.spark_replay.questions.causes import with_author
 from kquorum.spark_replay.questions.entities import ENTITIES, Entity, Narrowing, history
 from kquorum.spark_replay.questions.moments import Moment, holds_at
 
@@ -82,7 +82,7 @@ def _is_between(offset: Column, first: Column, last: Column) -> Column:
 
 
 def _differing(entity: Entity) -> Column:
-    """The names of the fields that differ; a secret that was set anew counts, though its value is not shown."""
+    """The names of the fields that differ; a secret that was set again counts, though its value is not shown."""
     names = [
         F.when(~F.col(f"before.{name}").eqNullSafe(F.col(f"after.{name}")), F.lit(name))
         for name in entity.fields

@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
-from kquorum.spark_replay.questions.holes import holes, is_cut, source_notes
-from kquorum.spark_replay.tables.state import MARKERS
+from kquorum.spark_replay.questions.log_gaps import is_cut, log_gaps, source_notes
+from kquorum.spark_replay.tables.building.state import MARKERS
 
 BEGIN, END, ABORT = MARKERS
 SILENCE_MS = 10_000
@@ -26,7 +26,7 @@ class Moment:
     """Right behind the record at `offset`, as the log has it; `timestamp_ms` is of its batch.
 
     `state_offset` is the last record that counts for the state: less than `offset` inside a metadata transaction. The
-    quorum's own records (voters, kraft.version, leaders) count at once. `notes` are sentences for whoever asked.
+    quorum's own records (voters, kraft.version, leaders) count at once. `notes` are sentences for the user.
     `is_cut`: the log is damaged here, and nothing beyond can be read.
     """
 
@@ -162,7 +162,7 @@ def _moment(tables: AuditTables, known: AuditedSource, offset: int, notes: tuple
             f"offset {offset} is inside the metadata transaction of offsets {begin} to {end}, which counts from its "
             "end on",
         )
-    found, total = holes(tables, known.source)
+    found, total = log_gaps(tables, known.source)
     return Moment(
         source=known.source,
         offset=offset,

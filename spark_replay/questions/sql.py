@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
-from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.tables.building.registry import TABLES
 
 _QUERY: Final = frozenset(
     {

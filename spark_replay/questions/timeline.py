@@ -8,8 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
-from kquorum.spark_replay.questions.authors import AUTHOR_FIELDS, with_author
-from kquorum.spark_replay.questions.causes import partition_steps, with_cause
+from kquorum.spark_replay.questions.causes import AUTHOR_FIELDS, partition_steps, with_author, with_cause
 from kquorum.spark_replay.questions.entities import acl_matches_topic, is_topic
 
 EVENT_FIELDS: Final = (

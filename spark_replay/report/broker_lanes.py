@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from kquorum.spark_replay.report.facts import BrokerFacts, ReportFacts
-from kquorum.spark_replay.report.html import Markup
-from kquorum.spark_replay.report.svg import Axis, Stack, lane, legend, picture
+from kquorum.spark_replay.report.html import Axis, Markup, Stack, lane, legend, picture
 from kquorum.spark_replay.report.times import duration, moment, stretch
 from kquorum.spark_replay.report.words import BROKER_STATES, count, listed
 from kquorum.wire.wording import counted

@@ -28,7 +28,7 @@ def facts_of(report: CheckReport, source: str) -> Checks:
     """The results about `source`, and about the logs that it is compared with."""
     own = [each for each in report.results if each.source == source]
     compared = [each for each in report.replicas if source in each.sources]
-    # What the comparison of the logs found is told by `replicas`, whatever the results of the log repeat of it.
+    # `replicas` says what the comparison of the logs found, even where the results of the log repeat it.
     alone = [each for each in own if each.check is not CheckName.REPLICAS]
     findings = [_finding(row) for each in alone for row in each.first]
     for each in compared:

@@ -6,14 +6,92 @@ Times are milliseconds since the epoch; `total` beside a list says how many ther
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kquorum.spark_replay.report.partition_values import Interval, LeaderChanges, Outage, Series
-from kquorum.spark_replay.report.window import Window
+from kquorum.spark_replay.report.times import Window
+
+# Plain values of the report about partitions and their leaders; see `facts`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A number of partitions (or brokers) over time: its peak in each bucket, and how long it was above 0, summed
+    over all of them."""
+
+    peaks: tuple[int, ...] = ()
+    summed_ms: int = 0
+
+    @property
+    def peak(self) -> int:
+        return max(self.peaks, default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A partition without a leader, or with too few in-sync replicas; `is_open` at the end of the window."""
+
+    topic: str
+    partition_id: int
+    start_ms: int
+    end_ms: int
+    is_open: bool
+    start_offset: int
+    detail: str = ""
+
+    @property
+    def duration_ms(self) -> int:
+        return self.end_ms - self.start_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """Partitions that lost their leader by one decision of the controller. `still_open` of them have none yet."""
+
+    start_ms: int
+    end_ms: int
+    start_offset: int
+    partitions: int
+    topics: int
+    example_topic: str
+    still_open: int
+    partition_ms: int
+    cause: str | None
+    old_leaders: tuple[int, ...]
+    controller_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncleanElection:
+    """What one broker came to lead of one topic at one moment without having been in sync."""
+
+    timestamp_ms: int
+    offset: int
+    topic: str
+    partitions: int
+    new_leader: int
+    controller_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderChanges:
+    """`by_bucket` counts by (bucket, cause); `unclean_total` counts changes, as all do, `unclean_groups` elections."""
+
+    by_bucket: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    by_cause: Mapping[str, int] = field(default_factory=dict)
+    by_topic: tuple[tuple[str, int], ...] = ()
+    topics: int = 0
+    unclean: tuple[UncleanElection, ...] = ()
+    unclean_total: int = 0
+    unclean_groups: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_cause.values())
+
 
 NEVER, NO_CHANGES = Series(), LeaderChanges()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silence:
+class IdleGap:
     """No record at all between two batches; `epoch_after` differs from `epoch_before` where an election ended it."""
 
     start_ms: int
@@ -28,11 +106,11 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silences:
+class IdleGaps:
     """`longer_than_ms` is None where the log has no idle records: then quiet and an outage look the same."""
 
     longer_than_ms: int | None = None
-    longest: tuple[Silence, ...] = ()
+    longest: tuple[IdleGap, ...] = ()
     total: int = 0
     total_ms: int = 0
 
@@ -71,7 +149,7 @@ class LogFacts:
     damage: tuple[DamagedPlace, ...]
     damage_total: int
     has_notes: bool
-    limits: tuple[str, ...] = ()  # sentences on what cannot be told of this log (`questions.holes`)
+    limits: tuple[str, ...] = ()  # sentences on what cannot be told of this log (`questions.log_gaps`)
 
     @property
     def is_incomplete(self) -> bool:
@@ -182,7 +260,7 @@ class ReportFacts:
     log: LogFacts
     window: Window | None
     state: ClusterState
-    silences: Silences = Silences()
+    idle_gaps: IdleGaps = IdleGaps()
     epochs: tuple[Epoch, ...] = ()
     epochs_total: int = 0
     elections_by_bucket: Mapping[int, int] = field(default_factory=dict)

@@ -6,11 +6,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
 from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR
-from kquorum.spark_replay.report.asked import Asked, window_in
+from kquorum.spark_replay.report.asked import Asked, series_of, window_in
 from kquorum.spark_replay.report.change_facts import large_changes
 from kquorum.spark_replay.report.cluster_facts import broker_states, brokers, epochs
 from kquorum.spark_replay.report.facts import Checks, ClusterState, ReportFacts
-from kquorum.spark_replay.report.log_facts import log_facts, silences
+from kquorum.spark_replay.report.log_facts import idle_gaps, log_facts
 from kquorum.spark_replay.report.partition_facts import (
     leader_changes,
     longest_intervals,
@@ -19,7 +19,6 @@ from kquorum.spark_replay.report.partition_facts import (
     shortages,
     state_at_end,
 )
-from kquorum.spark_replay.report.series import series_of
 
 NOT_RUN = Checks()
 Progress = Callable[[str], None]
@@ -42,7 +41,7 @@ def gather(
         return ReportFacts(log=log, window=None, state=_state_of_snapshot(tables, source), checks=checks)
     asked = Asked(tables, source, window)
     log = log_facts(tables, source, asked)
-    found_silences = silences(asked, log)
+    found_idle_gaps = idle_gaps(asked, log)
     progress("looking at controllers and brokers")
     found_epochs, epochs_total, elections = epochs(asked)
     changes, lost = leader_changes(asked)
@@ -63,7 +62,7 @@ def gather(
         log=log,
         window=window,
         state=state_at_end(asked),
-        silences=found_silences,
+        idle_gaps=found_idle_gaps,
         epochs=found_epochs,
         epochs_total=epochs_total,
         elections_by_bucket=elections,

@@ -125,14 +125,14 @@ def _throughout(facts: ReportFacts) -> str:
 
 
 def _quorum(facts: ReportFacts) -> Iterator[Highlight]:
-    silences, window = facts.silences, facts.window
-    if silences.total:
-        longest = max(silences.longest, key=lambda each: each.duration_ms)
+    idle_gaps, window = facts.idle_gaps, facts.window
+    if idle_gaps.total:
+        longest = max(idle_gaps.longest, key=lambda each: each.duration_ms)
         lasted = f"{duration(longest.duration_ms)} from {moment(longest.start_ms)}"
-        if silences.total == 1:
+        if idle_gaps.total == 1:
             text = f"The log was silent for {lasted}: no controller wrote."
         else:
-            times = f"{count(silences.total)} times, {duration(silences.total_ms)} in all"
+            times = f"{count(idle_gaps.total)} times, {duration(idle_gaps.total_ms)} in all"
             text = f"The log was silent {times}: no controller wrote. Longest: {lasted}."
         yield Highlight("warn", text, "silences")
     if window is None or not facts.epochs:

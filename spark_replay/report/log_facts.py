@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
-from kquorum.spark_replay.questions import silences as question
-from kquorum.spark_replay.questions.holes import limits
+from kquorum.spark_replay.questions import idle_gaps as question
+from kquorum.spark_replay.questions.log_gaps import limits
 from kquorum.spark_replay.report.asked import Asked
-from kquorum.spark_replay.report.facts import DamagedPlace, LogFacts, Silence, Silences
+from kquorum.spark_replay.report.facts import DamagedPlace, IdleGap, IdleGaps, LogFacts
 
 DAMAGE_SHOWN = 20
 SILENCES_SHOWN = 200
@@ -114,11 +114,11 @@ def _changes_of_settings(asked: Asked) -> dict[str, int]:
     return {row["what"]: row["count"] for row in both.groupBy("what").count().collect()}
 
 
-def silences(asked: Asked, log: LogFacts) -> Silences:
+def idle_gaps(asked: Asked, log: LogFacts) -> IdleGaps:
     """The gaps between batches that are longer than an idle log has, as far as the log has idle records at all."""
     if log.types.get(IDLE_RECORD, 0) * 4 < log.records:
-        return Silences()
-    gaps = question.silences(asked.tables, asked.source, min_ms=0)
+        return IdleGaps()
+    gaps = question.idle_gaps(asked.tables, asked.source, min_ms=0)
     (row,) = gaps.agg(F.percentile_approx("duration_ms", 0.5).alias("usual")).collect()
     limit = max(LEAST_SILENCE_MS, GAPS_IN_A_SILENCE * (row["usual"] or 0))
     long = gaps.where(
@@ -132,7 +132,7 @@ def silences(asked: Asked, log: LogFacts) -> Silences:
         (all_of_them,) = long.agg(F.count("*").alias("count"), F.sum("duration_ms").alias("ms")).collect()
         total, total_ms = all_of_them["count"], all_of_them["ms"]
     found = (
-        Silence(
+        IdleGap(
             start_ms=row["from_ms"],
             end_ms=row["to_ms"],
             offset_after=row["to_offset"],
@@ -141,7 +141,7 @@ def silences(asked: Asked, log: LogFacts) -> Silences:
         )
         for row in longest
     )
-    return Silences(
+    return IdleGaps(
         longer_than_ms=limit,
         longest=tuple(sorted(found, key=lambda each: each.offset_after)),
         total=total,

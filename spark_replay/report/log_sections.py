@@ -1,6 +1,6 @@
 """The sections on controllers, brokers, checks and the log itself."""
 
-from kquorum.spark_replay.report.facts import Epoch, Finding, ReportFacts, Silence
+from kquorum.spark_replay.report.facts import Epoch, Finding, IdleGap, ReportFacts
 from kquorum.spark_replay.report.html import Markup, folded, section, table, tag
 from kquorum.spark_replay.report.sections import dim, when, whole
 from kquorum.spark_replay.report.times import duration
@@ -9,7 +9,7 @@ from kquorum.wire.wording import counted
 
 EPOCHS_LISTED = 60
 EPOCHS_UNFOLDED = 12
-SILENCES_LISTED = 20
+IDLE_GAPS_LISTED = 20
 BROKERS_LISTED = 60
 BROKERS_UNFOLDED = 12
 PROOFS_SHOWN = 6
@@ -35,7 +35,7 @@ def controllers(facts: ReportFacts) -> Markup:
         "controllers",
         "Controllers and epochs",
         shown,
-        _silences(facts),
+        _idle_gaps(facts),
         lead="An epoch is shown from its first record to its last: what lies between two is time without a controller.",
     )
 
@@ -53,18 +53,20 @@ def _epoch(epoch: Epoch) -> tuple[str | int | Markup, ...]:
     )
 
 
-def _silences(facts: ReportFacts) -> Markup:
-    silences = facts.silences
-    if silences.longer_than_ms is None:
+def _idle_gaps(facts: ReportFacts) -> Markup:
+    idle_gaps = facts.idle_gaps
+    if idle_gaps.longer_than_ms is None:
         return tag("p", IDLE_IS_UNKNOWN, class_="lead", id="silences") if facts.log.records else Markup()
-    if not silences.total:
-        text = f"The log was never silent for longer than {duration(silences.longer_than_ms)}"
+    if not idle_gaps.total:
+        text = f"The log was never silent for longer than {duration(idle_gaps.longer_than_ms)}"
         text += ", as far as it can be read." if facts.log.is_incomplete else "."
         return tag("p", text, class_="lead", id="silences")
-    longest = sorted(silences.longest, key=lambda each: (-each.duration_ms, each.start_ms))[:SILENCES_LISTED]
-    title = f"Silences of more than {duration(silences.longer_than_ms)}"
-    if silences.total > len(longest):
-        title += f", the longest {len(longest)} of {count(silences.total)}"
+    longest = sorted(idle_gaps.longest, key=lambda each: (-each.duration_ms, each.start_ms))[
+        :IDLE_GAPS_LISTED
+    ]
+    title = f"Silences of more than {duration(idle_gaps.longer_than_ms)}"
+    if idle_gaps.total > len(longest):
+        title += f", the longest {len(longest)} of {count(idle_gaps.total)}"
     rows = [
         (when(each.start_ms), when(each.end_ms), duration(each.duration_ms), _ended(each), each.offset_after)
         for each in sorted(longest, key=lambda each: each.start_ms)
@@ -73,10 +75,10 @@ def _silences(facts: ReportFacts) -> Markup:
     return tag("div", tag("h4", "Silences"), table(columns, rows, caption=title), id="silences")
 
 
-def _ended(silence: Silence) -> str:
-    if silence.epoch_after != silence.epoch_before:
-        return f"the election of epoch {silence.epoch_after}"
-    return f"epoch {silence.epoch_after} went on: the controller, or its machine, stood still"
+def _ended(gap: IdleGap) -> str:
+    if gap.epoch_after != gap.epoch_before:
+        return f"the election of epoch {gap.epoch_after}"
+    return f"epoch {gap.epoch_after} went on: the controller, or its machine, stood still"
 
 
 def brokers(facts: ReportFacts) -> Markup:

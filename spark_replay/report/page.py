@@ -99,10 +99,10 @@ def _facts(facts: ReportFacts) -> Markup:
     else:
         brokers_told, of_them = count(registered), f"{count(serving)} unfenced at the end"
     extent = "none" if log.start_offset is None else f"{log.start_offset}\u2013{(log.end_offset or 0) - 1}"
-    silences = facts.silences.total
+    idle_gaps = facts.idle_gaps.total
     shown: list[tuple[str, str, str]] = [
         ("offsets", extent, counted(log.records, "record")),
-        ("epochs", count(facts.epochs_total), counted(silences, "silence") if silences else ""),
+        ("epochs", count(facts.epochs_total), counted(idle_gaps, "silence") if idle_gaps else ""),
         ("brokers", brokers_told, of_them),
         ("topics", count(state.topics), "at the end"),
         (
@@ -145,6 +145,6 @@ def _footer(facts: ReportFacts) -> Markup:
         notes.append(" Bars are drawn for the brokers that were fenced most often or longest out of service.")
     if facts.epochs_total > len(facts.epochs):
         notes.append(f" Only the longest {count(len(facts.epochs))} epochs are drawn.")
-    if facts.silences.total > len(facts.silences.longest):
-        notes.append(f" Only the longest {count(len(facts.silences.longest))} silences are drawn.")
+    if facts.idle_gaps.total > len(facts.idle_gaps.longest):
+        notes.append(f" Only the longest {count(len(facts.idle_gaps.longest))} silences are drawn.")
     return tag("footer", tag("p", joined(notes)))

@@ -6,16 +6,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR, unavailable
-from kquorum.spark_replay.report.asked import Asked
-from kquorum.spark_replay.report.facts import ClusterState
-from kquorum.spark_replay.report.partition_values import (
+from kquorum.spark_replay.report.asked import Asked, series_of
+from kquorum.spark_replay.report.facts import (
+    ClusterState,
     Interval,
     LeaderChanges,
     Outage,
     Series,
     UncleanElection,
 )
-from kquorum.spark_replay.report.series import series_of
 
 TOPICS_LISTED = 10
 UNCLEAN_LISTED = 20

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from kquorum.spark_replay.report.facts import LargeChange, ReportFacts
+from kquorum.spark_replay.report.facts import Interval, LargeChange, ReportFacts
 from kquorum.spark_replay.report.html import Content, Markup, folded, joined, section, table, tag, void
-from kquorum.spark_replay.report.partition_values import Interval
 from kquorum.spark_replay.report.times import duration, moment
 from kquorum.spark_replay.report.words import CAUSES, controller, count, listed
 from kquorum.wire.wording import counted

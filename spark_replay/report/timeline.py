@@ -3,12 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 from kquorum.spark_replay.report.broker_lanes import broker_lanes
-from kquorum.spark_replay.report.facts import ReportFacts
-from kquorum.spark_replay.report.html import Content, Markup, joined, tag, void
-from kquorum.spark_replay.report.partition_values import Series
-from kquorum.spark_replay.report.svg import Axis, Stack, lane, legend, percent, picture
-from kquorum.spark_replay.report.times import duration, moment, stretch
-from kquorum.spark_replay.report.window import Window
+from kquorum.spark_replay.report.facts import ReportFacts, Series
+from kquorum.spark_replay.report.html import (
+    Axis,
+    Content,
+    Markup,
+    Stack,
+    joined,
+    lane,
+    legend,
+    percent,
+    picture,
+    tag,
+    void,
+)
+from kquorum.spark_replay.report.times import Window, duration, moment, stretch
 from kquorum.spark_replay.report.words import ADMINISTRATIVE, CAUSES, count, listed
 from kquorum.wire.wording import counted
 
@@ -37,9 +46,9 @@ def timeline(facts: ReportFacts) -> Markup:
     )
     return tag(
         "div",
-        _silences(facts, axis, "silence"),
+        _idle_gaps(facts, axis, "silence"),
         rows,
-        _silences(facts, axis, "hatched"),
+        _idle_gaps(facts, axis, "hatched"),
         class_="timeline",
         data_start=facts.window.start_ms,
         data_length=max(facts.window.duration_ms, 1),
@@ -56,7 +65,7 @@ def _group(title: str, *lanes: Content) -> Markup:
     return tag("div", tag("h3", title), *lanes, class_="lanes") if lanes else Markup()
 
 
-def _silences(facts: ReportFacts, axis: Axis, style: str) -> Markup:
+def _idle_gaps(facts: ReportFacts, axis: Axis, style: str) -> Markup:
     """The lines of the ticks and a band for each silence behind all rows (`silence`), or their hatching before them
     (`hatched`): what the bars there say is what was known last."""
     hatch = tag(
@@ -79,7 +88,7 @@ def _silences(facts: ReportFacts, axis: Axis, style: str) -> Markup:
             height="100%",
             class_=style,
         )
-        for each in facts.silences.longest
+        for each in facts.idle_gaps.longest
     )
     if style == "silence":
         return tag("svg", axis.lines(), *bands, class_="grid", aria_hidden="true")

@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kquorum.spark_replay.audit import AuditResult
+from kquorum.spark_replay.decode.files import NotRegular
+from kquorum.spark_replay.decode.sources import find_log_files
+from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
-from kquorum.spark_replay.sources import find_log_files
-from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.stream.merging import finish_merge, merge_small_files
-from kquorum.spark_replay.stream.places import TruncatedLog, latest_places
-from kquorum.spark_replay.stream.plan import tail_pieces
-from kquorum.spark_replay.stream.reader import KraftLogPieces
+from kquorum.spark_replay.stream.read_positions import TruncatedLog, latest_positions
+from kquorum.spark_replay.stream.reader import KraftLogPieces, tail_pieces
 from kquorum.spark_replay.stream.refresh import refresh
 from kquorum.spark_replay.stream.state import (
     BEHIND,
@@ -40,7 +40,7 @@ from kquorum.spark_replay.stream.state import (
 from kquorum.spark_replay.stream.tables import BatchWriter, write_tail
 
 EVERY_SECONDS: Final = 10.0
-# The tables of the state are made anew for at most this part of the time, and for NoOps alone this seldom.
+# The tables of the state are made again for at most this part of the time, and for NoOps alone this seldom.
 _PAUSE_FACTOR: Final = 4.0
 NOOPS_SECONDS: Final = 600.0
 _LOOK_SECONDS: Final = 0.2
@@ -74,7 +74,7 @@ class RefreshPace:
 
 
 class LogStream:
-    """The stream of one log into one folder. `progress` is told what is done. Raises NoStream for a folder of
+    """The stream of one log into one folder. `progress` gets each step. Raises NoStream for a folder of
     another's, and where another process streams into it."""
 
     def __init__(
@@ -181,7 +181,7 @@ class LogStream:
         """What lies behind the last sound batch, where that has been read."""
         files = find_log_files(self._log)
         ends = {name: source.end_offset for name, source in self.state.sources.items()}
-        places = latest_places(files, {})
+        places = latest_positions(files, {})
         return [
             piece
             for piece in tail_pieces(places, files)
@@ -237,4 +237,8 @@ def _locked(out: Path) -> Iterator[None]:
             stack.enter_context(locked(stream_folder(out) / _LOCK))
         except FolderTaken:
             raise NoStream(f"another process streams into {out}") from None
+        except NotRegular as error:
+            raise NoStream(
+                f"{error.filename} cannot be the stream's lock: {error.strerror}; remove it"
+            ) from None
         yield

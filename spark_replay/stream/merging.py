@@ -1,8 +1,8 @@
 """The many small files of a stream's micro-batches, made into few: a day of looks every ten seconds leaves 8,640.
 
-The merged file is written whole and hidden. Then `merge.json` says which files it stands for; whoever finds that note,
-after a kill as well, removes those and shows it. So no row is there twice or lost for the stream itself; another reader
-may find files gone that he has just listed, and has to ask again.
+The merged file is written whole and hidden. Then `merge.json` says which files it stands for. The process that finds
+this note, after a kill as well, removes those files and shows the merged one. So the stream itself has no row twice and
+loses none; another reader may not find files that it has just listed, and has to read again.
 """
 
 import json
@@ -14,11 +14,10 @@ from typing import Final
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
-from kquorum.spark_replay.audit_folder import shown_files
 from kquorum.spark_replay.staging import STAGED
 from kquorum.spark_replay.stream.state import stream_folder
 from kquorum.spark_replay.stream.tables import TAIL, destination_of
-from kquorum.spark_replay.table_files import WRITTEN, TableFile
+from kquorum.spark_replay.table_files import WRITTEN, TableFile, shown_files
 
 MANY_FILES: Final = 200
 SMALL_BYTES: Final = 32 * 1024 * 1024
@@ -27,7 +26,7 @@ _MERGED: Final = "merged-"
 
 
 def merge_small_files(out: Path) -> int:
-    """Merge where there are many; answers how many files have gone. Nobody may write or read the tables meanwhile."""
+    """Merge where there are many; returns how many files were removed. No process may use the tables meanwhile."""
     finish_merge(out)
     gone = 0
     for folder, schema in _folders(out):

@@ -2,27 +2,104 @@
 
     spark.readStream.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
 
-Spark's offsets are places in the logs (`places.Place`), so the same micro-batch has the same rows however often it
-is read. The stream begins with all that there is. Options are those of the data source but for `listing`.
+Spark's offsets are positions in the logs (`read_positions.ReadPosition`), so a micro-batch has the same rows however
+often it is read. The stream begins with all that there is. Options are those of the data source but for `listing`.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.sources import LogFile, find_log_files
-from kquorum.spark_replay.split_reading import LogSplit, read_split
-from kquorum.spark_replay.splits import DEFAULT_SPLIT_BYTES
-from kquorum.spark_replay.stream.places import Place, latest_places, places_from_json, places_to_json
-from kquorum.spark_replay.stream.plan import Piece, pieces_between
+from kquorum.spark_replay.decode.sources import FileKind, LogFile, find_log_files
+from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES, LogSplit, read_split, splits_of
+from kquorum.spark_replay.stream.read_positions import (
+    ReadPosition,
+    ReadPositions,
+    check_position,
+    latest_positions,
+    positions_from_json,
+    positions_to_json,
+    segments_of,
+)
+
+# What a micro-batch reads: the pieces of files between two places of each log.
+
+
+@dataclass
+class Piece(InputPartition):  # type: ignore[misc]
+    """The rows of a split at or behind byte `rows_from`; what is before it is read only to know what must follow."""
+
+    number: int
+    split: LogSplit
+    rows_from: int
+
+
+def pieces_between(
+    start: ReadPositions, end: ReadPositions, files: Iterable[LogFile], split_bytes: int
+) -> list[Piece]:
+    """The same pieces for the same places, whatever was written meanwhile. Raises TruncatedLog.
+
+    A segment that retention has removed has none: what is missing shows in the offsets of the batches.
+    """
+    listing = list(files)
+    pieces: list[Piece] = []
+    for source, place in sorted(end.items()):
+        own = [file for file in listing if file.source == source]
+        before = start.get(source, ReadPosition())
+        for number, (split, rows_from) in enumerate(_of_source(before, place, own, split_bytes), len(pieces)):
+            pieces.append(Piece(number, split, rows_from))
+    return pieces
+
+
+def _of_source(
+    start: ReadPosition, end: ReadPosition, files: Sequence[LogFile], split_bytes: int
+) -> Iterator[tuple[LogSplit, int]]:
+    segments = segments_of(files)
+    check_position(start, segments)
+    check_position(end, segments)
+    for segment in segments:
+        if start.file <= segment.name <= end.file:
+            size = end.position if segment.name == end.file else segment.size_in_bytes
+            begun = start if segment.name == start.file else ReadPosition()
+            if size > begun.position:
+                yield from _of_segment(replace(segment, size_in_bytes=size), begun, split_bytes)
+    for file in files:
+        if file.kind is not FileKind.LOG and file.name in end.snapshots.keys() - start.snapshots.keys():
+            whole = replace(file, size_in_bytes=min(end.snapshots[file.name], file.size_in_bytes))
+            yield from ((split, split.start) for split in splits_of((whole,), split_bytes))
+
+
+def _of_segment(file: LogFile, begun: ReadPosition, split_bytes: int) -> Iterator[tuple[LogSplit, int]]:
+    if file.size_in_bytes - begun.anchor <= split_bytes:
+        yield LogSplit(file, begun.anchor, file.size_in_bytes), begun.position
+        return
+    for split in splits_of((file,), split_bytes):
+        if split.end > begun.position:
+            is_first = split.start <= begun.position
+            first = LogSplit(file, begun.anchor, split.end)
+            yield (first, begun.position) if is_first else (split, split.start)
+
+
+def tail_pieces(places: ReadPositions, files: Iterable[LogFile]) -> list[Piece]:
+    """What lies behind the places: nothing sound. Damage, if the log is not being written any more."""
+    pieces: list[Piece] = []
+    for file in files:
+        place = places.get(file.source, ReadPosition())
+        if file.kind is FileKind.LOG and file.name >= place.file:
+            begun = place if file.name == place.file else ReadPosition()
+            if file.size_in_bytes > begun.position:
+                split = LogSplit(file, begun.anchor, file.size_in_bytes)
+                pieces.append(Piece(len(pieces), split, begun.position))
+    return pieces
+
 
 PIECES: Final = StructType([StructField("piece", StringType(), nullable=False)])
 
@@ -33,18 +110,21 @@ class _PlannedReader(DataSourceStreamReader):  # type: ignore[misc]
     def __init__(self, root: Path, split_bytes: int) -> None:
         self._root = root
         self._split_bytes = split_bytes
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ReadPosition] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return places_to_json({})
+        return positions_to_json({})
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark 4.0's signature, which all have
-        self._places = latest_places(find_log_files(self._root), self._places)
-        return places_to_json(self._places)
+        self._places = latest_positions(find_log_files(self._root), self._places)
+        return positions_to_json(self._places)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Piece]:
         return pieces_between(
-            places_from_json(start), places_from_json(end), find_log_files(self._root), self._split_bytes
+            positions_from_json(start),
+            positions_from_json(end),
+            find_log_files(self._root),
+            self._split_bytes,
         )
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -90,7 +170,7 @@ class KraftLogStreamReader(_PlannedReader):
 
 
 class PiecesReader(_PlannedReader):
-    """One row for each piece: for who reads them himself, on the executors (`tables`)."""
+    """One row for each piece. The executors read the piece themselves (`tables`)."""
 
     def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(

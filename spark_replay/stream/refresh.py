@@ -1,4 +1,4 @@
-"""The tables of the state, made anew from the records that a stream has written.
+"""The tables of the state, made again from the records that a stream has written.
 
 Each time they are made in a folder of their own, `.stream/versions/<n>`, which is an audit by itself: the growing
 tables are links in it, and `audit.json` comes last. Then the link `.stream/now` swings over to it, at once for all
@@ -22,12 +22,12 @@ from kquorum.spark_replay.audit_folder import (
     member_of_files,
     write_manifest,
 )
-from kquorum.spark_replay.bases import StateBase, state_bases
-from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.decode.bases import StateBase, state_bases
 from kquorum.spark_replay.stream import state as states
 from kquorum.spark_replay.stream.state import FRESH, StreamState, stream_folder
-from kquorum.spark_replay.stream.tables import SCANNED, destination_of
-from kquorum.spark_replay.tables.state import counted_records
+from kquorum.spark_replay.stream.tables import destination_of
+from kquorum.spark_replay.tables.building.registry import SCANNED, TABLES
+from kquorum.spark_replay.tables.building.state import counted_records
 
 _KEPT_VERSIONS: Final = 2
 _NOW: Final = "now"
@@ -54,7 +54,7 @@ def refresh(
     tail_rows: int = 0,
     progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
 ) -> AuditResult:
-    """Make the tables of the state anew and show them. `state` and the growing tables must not change meanwhile;
+    """Make the tables of the state again and show them. `state` and the growing tables must not change meanwhile;
     `tail_rows` are in `damage` without being the stream's."""
     number = _next_version(out, state)
     version = _empty_version(out, number)
@@ -75,7 +75,7 @@ def refresh(
 
 
 def _bases(state: StreamState) -> tuple[StateBase, ...]:
-    """Whether a snapshot is whole was looked at when it was read: it may be gone by now."""
+    """Whether a snapshot is whole was looked at when it was read: it may be removed by now."""
     by_path = {file.path: file for file in state.files}
 
     def is_whole(path: str) -> bool:
@@ -116,7 +116,7 @@ def _result(state: StreamState, bases: tuple[StateBase, ...], rows: dict[str, in
 
 
 def _next_version(out: Path, state: StreamState) -> int:
-    """One that nobody reads: a process that was killed may have shown a version that the state does not know."""
+    """A version without readers: a process that was killed may have shown a version that the state does not know."""
     folder = stream_folder(out)
     names = [path.name for path in (folder / _VERSIONS).glob("*")]
     if (now := folder / _NOW).is_symlink():

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kquorum.spark_replay.bases import is_whole_snapshot
-from kquorum.spark_replay.sources import STREAM_FOLDER, FileKind, LogFile
-from kquorum.spark_replay.split_facts import BatchEnds, LogBounds, SplitFacts
+from kquorum.spark_replay.decode.bases import is_whole_snapshot
+from kquorum.spark_replay.decode.sources import STREAM_FOLDER, FileKind, LogFile
+from kquorum.spark_replay.decode.split_facts import BatchEnds, LogBounds, SplitFacts
 
 FOLDER: Final = STREAM_FOLDER
 STATE: Final = "state.json"
@@ -161,4 +161,6 @@ def _split(content: Mapping[str, Any]) -> SplitFacts:
         "bounds": None if content["bounds"] is None else LogBounds(**content["bounds"]),
         "ends": None if content["ends"] is None else BatchEnds(**content["ends"]),
     }
-    return SplitFacts(**{**content, **fields})
+    # An earlier version called it so.
+    renamed = {"stateful_types" if name == "told" else name: value for name, value in content.items()}
+    return SplitFacts(**{**renamed, **fields})

@@ -7,8 +7,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
-from kquorum.spark_replay.schemas import ACLS_HISTORY
-from kquorum.spark_replay.tables.common import (
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import QUORUM_EPOCH, SOURCE, STRING, column, validity
+from kquorum.spark_replay.tables.building.frames import (
     event_columns,
     named,
     of_types,
@@ -16,6 +17,23 @@ from kquorum.spark_replay.tables.common import (
     shaped,
     with_payload,
     with_validity,
+)
+
+ACLS_HISTORY = StructType(
+    [
+        SOURCE,
+        column("acl_id", STRING, "id of the entry"),
+        column("principal", STRING, "whom it is for, as in User:alice"),
+        column("host", STRING, "from which address; * for any"),
+        column("permission", STRING, "ALLOW or DENY"),
+        column("operation", STRING, "READ, WRITE, ALTER_CONFIGS, ...; UNKNOWN(number) if Kafka 4.3 has none"),
+        column("resource_type", STRING, "TOPIC, GROUP, CLUSTER, ..."),
+        column("resource_name", STRING, "name or prefix of the resource"),
+        column("pattern_type", STRING, "LITERAL or PREFIXED"),
+        QUORUM_EPOCH,
+        column("ended_by", STRING, "removed, or replaced by another of its id; null while it holds"),
+        *validity("its removal"),
+    ]
 )
 
 CREATED, REMOVED = "AccessControlEntryRecord", "RemoveAccessControlEntryRecord"
@@ -53,3 +71,12 @@ def acls_history(state: DataFrame) -> DataFrame:
 def _named(field: str, names: Mapping[int, str]) -> Column:
     code = F.col(f"p.{field}")
     return named(code, names, F.format_string("UNKNOWN(%d)", code)).alias(field)
+
+
+TABLE = AuditTable(
+    place=150,
+    schema=ACLS_HISTORY,
+    description="Each access control entry, from its creation to its removal.",
+    build=lambda inputs: acls_history(inputs.state),
+    made_from=(CREATED,),
+)

@@ -11,8 +11,58 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kquorum.spark_replay.schemas import BROKERS, ENDPOINTS, FEATURES
-from kquorum.spark_replay.tables.common import latest, of_types, shaped, state_order, with_payload
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import BOOLEAN, INT, LONG, SOURCE, STRING, STRINGS, column
+from kquorum.spark_replay.tables.building.frames import latest, of_types, shaped, state_order, with_payload
+
+ENDPOINTS = ArrayType(
+    StructType(
+        [
+            column("name", STRING, "listener name"),
+            column("host", STRING, "advertised host"),
+            column("port", INT, "advertised port"),
+            column("security_protocol", INT, "0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL"),
+        ]
+    )
+)
+
+FEATURES = ArrayType(
+    StructType(
+        [
+            column("name", STRING, "feature name"),
+            column("min_supported_version", INT, "lowest level the broker supports"),
+            column("max_supported_version", INT, "highest level the broker supports"),
+        ]
+    )
+)
+
+REGISTRATION = [
+    column("rack", STRING, "broker.rack"),
+    column("end_points", ENDPOINTS, "advertised listeners"),
+    column("features", FEATURES, "supported feature levels"),
+    column("log_dirs", STRINGS, "ids of its log directories that are online"),
+]
+
+BROKERS = StructType(
+    [
+        SOURCE,
+        column("broker_id", INT, "node.id of the broker"),
+        column("registered", BOOLEAN, "false once it was unregistered"),
+        column("broker_epoch", LONG, "epoch of its last registration"),
+        column("incarnation_id", STRING, "uuid of the process that registered last"),
+        column("fenced", BOOLEAN, "whether it is fenced at the end of the log"),
+        column("in_controlled_shutdown", BOOLEAN, "whether it is shutting down at the end of the log"),
+        *REGISTRATION,
+        column("registrations", LONG, "how often it registered within the log"),
+        column("fencings", LONG, "how often a record fenced it, the fence of its registration not counted"),
+        column("first_registered_offset", LONG, "offset of the first registration known"),
+        column("first_registered_ms", LONG, "time of that registration"),
+        column("last_registered_offset", LONG, "offset of the last registration"),
+        column("last_registered_ms", LONG, "time of the last registration"),
+        column("last_change_offset", LONG, "offset of the last record about it"),
+        column("last_change_ms", LONG, "time of the last record about it"),
+    ]
+)
 
 REGISTER, UNREGISTER, CHANGE = (
     "RegisterBrokerRecord",
@@ -94,3 +144,11 @@ def fenced_after() -> Column:
 def in_controlled_shutdown_after() -> Column:
     kind, value = F.col("record_type"), F.col("p.in_controlled_shutdown")
     return F.when(kind == REGISTER, value == "true").when((kind == CHANGE) & (value == "1"), True)
+
+
+TABLE = AuditTable(
+    place=60,
+    schema=BROKERS,
+    description="Each broker that ever registered, as it stands at the end of the log.",
+    build=lambda inputs: brokers(inputs.state),
+)

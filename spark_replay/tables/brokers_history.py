@@ -8,17 +8,32 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from kquorum.spark_replay.schemas import BROKERS_HISTORY, ENDPOINTS, FEATURES
 from kquorum.spark_replay.tables.brokers import (
     CHANGE,
+    ENDPOINTS,
+    FEATURES,
     FENCE,
     REGISTER,
+    REGISTRATION,
     UNFENCE,
     UNREGISTER,
     fenced_after,
     in_controlled_shutdown_after,
 )
-from kquorum.spark_replay.tables.common import (
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import (
+    BATCH_BASE_OFFSET,
+    BOOLEAN,
+    INT,
+    LONG,
+    QUORUM_EPOCH,
+    SOURCE,
+    STRING,
+    STRINGS,
+    column,
+    validity,
+)
+from kquorum.spark_replay.tables.building.frames import (
     event_columns,
     of_types,
     ordered_by_state,
@@ -26,6 +41,29 @@ from kquorum.spark_replay.tables.common import (
     up_to_here,
     with_payload,
     with_validity,
+)
+
+BROKERS_HISTORY = StructType(
+    [
+        SOURCE,
+        column("broker_id", INT, "node.id of the broker"),
+        column(
+            "change",
+            STRING,
+            "what brought it there: registered, fenced, unfenced, controlled_shutdown, directories, other",
+        ),
+        column("broker_epoch", LONG, "epoch of the registration"),
+        column("incarnation_id", STRING, "uuid of the process that registered"),
+        column("fenced", BOOLEAN, "whether it is fenced: it then leads nothing and is told to nobody"),
+        column("in_controlled_shutdown", BOOLEAN, "whether it is handing over what it leads"),
+        *REGISTRATION,
+        column("cordoned_log_dirs", STRINGS, "directories that take no new partitions; null if never told"),
+        column("record_type", STRING, "type of the record that brought this about"),
+        QUORUM_EPOCH,
+        BATCH_BASE_OFFSET,
+        column("ended_by", STRING, "the next row's change, or unregistered; null while it holds"),
+        *validity("the next record about the broker"),
+    ]
 )
 
 _PAYLOAD = StructType(
@@ -100,3 +138,11 @@ def _with_carried(lives: DataFrame) -> DataFrame:
         "removals": F.count_if(F.col("record_type") == UNREGISTER).over(so_far),
     }
     return lives.withColumns(carried).where((F.col("life") > 0) & (F.col("removals") == 0))
+
+
+TABLE = AuditTable(
+    place=70,
+    schema=BROKERS_HISTORY,
+    description="Each broker between any two records about it: registered, fenced, unfenced, shutting down.",
+    build=lambda inputs: brokers_history(inputs.state),
+)

@@ -4,8 +4,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from kquorum.spark_replay.schemas import CONFIGS_HISTORY
-from kquorum.spark_replay.tables.common import (
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import (
+    BOOLEAN,
+    QUORUM_EPOCH,
+    SOURCE,
+    STRING,
+    column,
+    validity,
+)
+from kquorum.spark_replay.tables.building.frames import (
     event_columns,
     named,
     of_types,
@@ -16,6 +24,20 @@ from kquorum.spark_replay.tables.common import (
 )
 from kquorum.spark_replay.tables.topics import removals, topic_names
 from kquorum.wire.record_json import REDACTED
+
+CONFIGS_HISTORY = StructType(
+    [
+        SOURCE,
+        column("resource_type", STRING, "topic, broker, broker_logger, client_metrics, group, or a number"),
+        column("resource_name", STRING, "topic name, broker id, ...; empty for the default of all brokers"),
+        column("name", STRING, "config key"),
+        column("value", STRING, "the value set; [redacted] where the key may hold a secret"),
+        column("is_redacted", BOOLEAN, "the value is held back"),
+        QUORUM_EPOCH,
+        column("ended_by", STRING, "replaced, deleted or topic_removed; null while it holds"),
+        *validity("what replaced or took it away"),
+    ]
+)
 
 TOPIC = 2
 RESOURCE_TYPES = {TOPIC: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
@@ -70,3 +92,12 @@ def _removals(settings: DataFrame, state: DataFrame) -> DataFrame:
         F.lit("topic_removed").alias("ending"),
     )
     return keys.join(named_removals, ["source", "resource_name"])
+
+
+TABLE = AuditTable(
+    place=130,
+    schema=CONFIGS_HISTORY,
+    description="Each value that a config had. Secrets are not in it.",
+    build=lambda inputs: configs_history(inputs.state),
+    made_from=("ConfigRecord",),
+)

@@ -2,9 +2,53 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
-from kquorum.spark_replay.schemas import ISR_CHANGES
-from kquorum.spark_replay.tables.common import shaped, with_controller
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import (
+    BATCH_BASE_OFFSET,
+    BOOLEAN,
+    CONTROLLER_ID,
+    EVENT_MS,
+    EVENT_OFFSET,
+    INT,
+    INTS,
+    PARTITION_ID,
+    QUORUM_EPOCH,
+    SOURCE,
+    STRING,
+    TIMESTAMP_COLUMN,
+    TOPIC_ID,
+    TOPIC_NAME,
+    column,
+)
+from kquorum.spark_replay.tables.building.frames import shaped, with_controller
+from kquorum.spark_replay.tables.partition_history import partition_changes
+
+ISR_CHANGES = StructType(
+    [
+        SOURCE,
+        EVENT_OFFSET,
+        EVENT_MS,
+        TIMESTAMP_COLUMN,
+        TOPIC_ID,
+        TOPIC_NAME,
+        PARTITION_ID,
+        column("kind", STRING, "shrink, expand, or replace where brokers left and others came"),
+        column("left_isr", INTS, "brokers no longer in sync, ascending"),
+        column("joined_isr", INTS, "brokers newly in sync, ascending"),
+        column("old_isr", INTS, "in-sync replicas before"),
+        column("new_isr", INTS, "in-sync replicas after"),
+        column("leader", INT, "leader after; -1 for none"),
+        column("leader_epoch", INT, "partition's leader epoch after"),
+        column("partition_epoch", INT, "partition's epoch after"),
+        column("replicas", INTS, "assigned brokers after"),
+        column("under_replicated", BOOLEAN, "an assigned broker is not in sync after it"),
+        QUORUM_EPOCH,
+        CONTROLLER_ID,
+        BATCH_BASE_OFFSET,
+    ]
+)
 
 
 def isr_changes(changes: DataFrame, epochs: DataFrame) -> DataFrame:
@@ -34,3 +78,12 @@ def _kind() -> Column:
         .when(F.size("left_isr") == 0, "expand")
         .otherwise("replace")
     )
+
+
+TABLE = AuditTable(
+    place=120,
+    schema=ISR_CHANGES,
+    description="Each moment at which brokers left or joined the in-sync replicas of a partition.",
+    reads_partitions=True,
+    build=lambda inputs: isr_changes(partition_changes(inputs), inputs.table("quorum_epochs")),
+)

@@ -7,12 +7,68 @@ the old leader is in at the time, or what the change itself does.
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
-from kquorum.spark_replay.schemas import LEADER_CHANGES
-from kquorum.spark_replay.tables.common import shaped, with_controller
+from kquorum.spark_replay.tables.brokers_history import broker_events
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import (
+    BATCH_BASE_OFFSET,
+    BOOLEAN,
+    CONTROLLER_ID,
+    EVENT_MS,
+    EVENT_OFFSET,
+    INT,
+    INTS,
+    LONG,
+    PARTITION_ID,
+    QUORUM_EPOCH,
+    SOURCE,
+    STRING,
+    TIMESTAMP_COLUMN,
+    TOPIC_ID,
+    TOPIC_NAME,
+    column,
+)
+from kquorum.spark_replay.tables.building.frames import shaped, with_controller
+from kquorum.spark_replay.tables.partition_history import partition_changes
+
+LEADER_CHANGES = StructType(
+    [
+        SOURCE,
+        EVENT_OFFSET,
+        EVENT_MS,
+        TIMESTAMP_COLUMN,
+        TOPIC_ID,
+        TOPIC_NAME,
+        PARTITION_ID,
+        column("old_leader", INT, "leader before; -1 for none"),
+        column("new_leader", INT, "leader after; -1 for none"),
+        column("leader_epoch", INT, "partition's leader epoch after"),
+        column("old_isr", INTS, "in-sync replicas before"),
+        column("new_isr", INTS, "in-sync replicas after"),
+        column(
+            "unclean", BOOLEAN, "the new leader was neither in sync nor eligible before: records may be lost"
+        ),
+        column(
+            "cause",
+            STRING,
+            "why, as far as the log tells: unclean (out of ISR and ELR); of the old leader fencing, shutdown, "
+            "unregistration, restart, directory_failure; reassignment; preferred (back to the first replica); "
+            "of a partition without a leader unfencing (of its new leader) or recovery; other",
+        ),
+        column(
+            "cause_offset",
+            LONG,
+            "offset of the broker's record that explains it; null where none does, or none is needed",
+        ),
+        QUORUM_EPOCH,
+        CONTROLLER_ID,
+        BATCH_BASE_OFFSET,
+    ]
+)
 
 RECOVERING = 1
-# A fence of thousands of partitions fills several batches, of which the last holds the fence itself.
+# A fence of thousands of partitions fills several batches. The last holds the fence itself.
 SAME_DECISION_MS = 1000
 
 # What became of the old leader, by `change` of `broker_events`, and the cause that it makes.
@@ -163,3 +219,17 @@ def _is_reassigned() -> Column:
 def _is_preferred() -> Column:
     """Back to the first of the replicas, while the old leader could have stayed."""
     return (F.col("leader") == F.get("replicas", F.lit(0))) & F.array_contains("isr", F.col("old_leader"))
+
+
+TABLE = AuditTable(
+    place=110,
+    schema=LEADER_CHANGES,
+    description=(
+        "Each moment at which a partition's leader became another, and why. A partition's creation is no change: it "
+        "is its first row in `partition_history`."
+    ),
+    reads_partitions=True,
+    build=lambda inputs: leader_changes(
+        partition_changes(inputs), inputs.table("quorum_epochs"), broker_events(inputs.state)
+    ),
+)

@@ -4,8 +4,26 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
-from kquorum.spark_replay.schemas import QUORUM_EPOCHS
-from kquorum.spark_replay.tables.common import of_types, shaped, time_of, with_payload
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import INT, INTS, LONG, SOURCE, TIMESTAMP, column
+from kquorum.spark_replay.tables.building.frames import of_types, shaped, time_of, with_payload
+
+QUORUM_EPOCHS = StructType(
+    [
+        SOURCE,
+        column("epoch", INT, "quorum epoch"),
+        column("leader_id", INT, "controller elected, by the leader change record"),
+        column("voters", INTS, "voters at the election"),
+        column("granting_voters", INTS, "voters whose vote it had"),
+        column("start_offset", LONG, "offset of the first record of the epoch"),
+        column("start_ms", LONG, "time of that record"),
+        column("start", TIMESTAMP, "start_ms as a timestamp"),
+        column("end_offset", LONG, "first offset of the next epoch in the log, exclusive; null for the last"),
+        column("end_ms", LONG, "time of the first record of the next epoch; null for the last"),
+        column("records", LONG, "records written in the epoch"),
+        column("last_record_ms", LONG, "time of the last of them"),
+    ]
+)
 
 _VOTERS = ArrayType(StructType([StructField("voter_id", IntegerType())]))
 _PAYLOAD = StructType(
@@ -18,7 +36,7 @@ _PAYLOAD = StructType(
 
 
 def quorum_epochs(records: DataFrame, partial_spans: DataFrame | None = None) -> DataFrame:
-    """One row for each epoch that has a record in the log; elections which nobody won leave none.
+    """One row for each epoch that has a record in the log; elections without a winner leave none.
 
     `partial_spans` are `epoch_spans` of parts of the log; with them `records` need not hold more than the elections.
     """
@@ -60,3 +78,11 @@ def _merged(spans: DataFrame) -> DataFrame:
         F.sum("records").alias("records"),
         F.max("last_record_ms").alias("last_record_ms"),
     )
+
+
+TABLE = AuditTable(
+    place=40,
+    schema=QUORUM_EPOCHS,
+    description="Who led the quorum when: one row for each epoch that has a record in the log.",
+    build=lambda inputs: quorum_epochs(inputs.stateful_records, inputs.epoch_spans),
+)

@@ -2,10 +2,37 @@
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
-from kquorum.spark_replay.schemas import TOPICS
-from kquorum.spark_replay.tables.common import of_types, shaped, state_order, with_validity_times
-from kquorum.spark_replay.tables.partition_payload import CREATED, with_partition_payload
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import (
+    BOOLEAN,
+    INT,
+    LONG,
+    SOURCE,
+    TOPIC_ID,
+    TOPIC_NAME,
+    column,
+    validity,
+)
+from kquorum.spark_replay.tables.building.frames import of_types, shaped, state_order, with_validity_times
+from kquorum.spark_replay.tables.partition_replay.columns import CREATED, with_partition_payload
+
+FROM_SNAPSHOT = column(
+    "from_snapshot", BOOLEAN, "created before the log begins: known from the snapshot only"
+)
+
+TOPICS = StructType(
+    [
+        SOURCE,
+        TOPIC_ID,
+        TOPIC_NAME,
+        column("partitions", LONG, "partitions it has, or had when it was removed"),
+        column("replication_factor", INT, "replicas of its first partition when that was created"),
+        FROM_SNAPSHOT,
+        *validity("its removal"),
+    ]
+)
 
 
 def topics(state: DataFrame) -> DataFrame:
@@ -56,3 +83,12 @@ def _sizes(state: DataFrame) -> DataFrame:
         F.count_distinct("partition_id").alias("partitions"),
         F.min_by(F.size("p.replicas"), first).alias("replication_factor"),
     )
+
+
+TABLE = AuditTable(
+    place=80,
+    schema=TOPICS,
+    description="Each topic that existed. One made again under the same name is another topic with another id.",
+    reads_partitions=True,
+    build=lambda inputs: topics(inputs.partition_state),
+)

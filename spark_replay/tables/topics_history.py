@@ -2,9 +2,23 @@
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
-from kquorum.spark_replay.schemas import TOPICS_HISTORY
-from kquorum.spark_replay.tables.common import (
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
+from kquorum.spark_replay.tables.building.columns import (
+    BATCH_BASE_OFFSET,
+    BOOLEAN,
+    INT,
+    LONG,
+    QUORUM_EPOCH,
+    SOURCE,
+    STRING,
+    TOPIC_ID,
+    TOPIC_NAME,
+    column,
+    validity,
+)
+from kquorum.spark_replay.tables.building.frames import (
     event_columns,
     of_types,
     ordered_by_state,
@@ -13,9 +27,28 @@ from kquorum.spark_replay.tables.common import (
     up_to_here,
     with_validity_times,
 )
-from kquorum.spark_replay.tables.partition_payload import CREATED as PARTITION_CREATED
-from kquorum.spark_replay.tables.partition_payload import with_partition_payload
+from kquorum.spark_replay.tables.partition_replay.columns import CREATED as PARTITION_CREATED
+from kquorum.spark_replay.tables.partition_replay.columns import with_partition_payload
 from kquorum.spark_replay.tables.topics import removals, topic_names
+
+TOPICS_HISTORY = StructType(
+    [
+        SOURCE,
+        TOPIC_ID,
+        TOPIC_NAME,
+        column("change", STRING, "created, or partitions_added"),
+        column("partitions", LONG, "partitions it has from then on"),
+        column("added_partitions", LONG, "those that are new with this change"),
+        column("replication_factor", INT, "replicas of the first of the new partitions"),
+        column(
+            "from_snapshot", BOOLEAN, "known from the snapshot only, so it was done before the log begins"
+        ),
+        QUORUM_EPOCH,
+        BATCH_BASE_OFFSET,
+        column("ended_by", STRING, "partitions_added or removed; null while it holds"),
+        *validity("the next partitions or of the topic's removal"),
+    ]
+)
 
 CREATED, ADDED, REMOVED = "created", "partitions_added", "removed"
 
@@ -108,3 +141,12 @@ def _with_end(steps: DataFrame, state: DataFrame) -> DataFrame:
             "ended_by": F.when(by_removal, REMOVED).when(F.col("next_offset").isNotNull(), ADDED),
         }
     )
+
+
+TABLE = AuditTable(
+    place=90,
+    schema=TOPICS_HISTORY,
+    description="Each topic between any two changes of the number of its partitions.",
+    reads_partitions=True,
+    build=lambda inputs: topics_history(inputs.partition_state),
+)

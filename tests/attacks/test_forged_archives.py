@@ -27,7 +27,7 @@ from kquorum.spark_replay.archive.manifest import (
     read_manifest,
 )
 from kquorum.spark_replay.archive.verify import verify_archive
-from kquorum.spark_replay.sources import METADATA_FOLDER
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER
 from tests.support.sample_logs import write_sample
 
 PROGRAM = Path(sys.executable).with_name("kquorum")

@@ -24,9 +24,9 @@ from kquorum.spark_replay.audit_folder import (
     read_manifest,
     write_manifest,
 )
-from kquorum.spark_replay.bases import StateBase
-from kquorum.spark_replay.members import Member
-from kquorum.spark_replay.sources import FileKind, LogFile
+from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.members import Member
+from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from tests.spark.conftest import spark  # noqa: F401 - the session of all tests
 from tests.spark.test_audit_command import shared_session  # noqa: F401
 from tests.support.sample_logs import write_sample

@@ -20,8 +20,8 @@ from kquorum.node.config.load import load_config
 from kquorum.node.errors import BootstrapDamaged
 from kquorum.node.folders import NodeFolders
 from kquorum.spark_replay.archive.archiving import archive
-from kquorum.spark_replay.members import member_of
-from kquorum.spark_replay.sources import find_log_files
+from kquorum.spark_replay.decode.members import member_of
+from kquorum.spark_replay.decode.sources import find_log_files
 from tests.support.config_files import write_controller
 from tests.support.sample_logs import write_sample
 

@@ -10,7 +10,7 @@ from kquorum.cli.commands.audit.live_log import LiveCopy, followed, local_copies
 from kquorum.cli.main import run
 from kquorum.cli.processes import wait_until
 from kquorum.node.config.addresses import HostPort
-from kquorum.spark_replay.members import member_of
+from kquorum.spark_replay.decode.members import member_of
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 LOG = "__cluster_metadata-0"

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kquorum.spark_replay.decode import Origin, scan
-from kquorum.spark_replay.rows import DamageRow
-from kquorum.spark_replay.runs import scan_runs
-from kquorum.spark_replay.sources import FileKind
+from kquorum.spark_replay.decode.records import Origin, scan
+from kquorum.spark_replay.decode.rows import DamageRow
+from kquorum.spark_replay.decode.sources import FileKind
+from kquorum.spark_replay.decode.splits import scan_runs
 from kquorum.wire.batch_runs import BatchRun, batch_of_run, plain_values
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.errors import DecodeError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kquorum.spark_replay.entities import ENTITY_EXPRESSIONS, Entity, entity_of, of_resource
-from kquorum.spark_replay.record_rows import Kind, ValueReader, ValueRow
+from kquorum.spark_replay.decode.record_rows import Kind, ValueReader, ValueRow
+from kquorum.spark_replay.decode.records import ENTITY_EXPRESSIONS, Entity, entity_of, of_resource
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import NoOpRecord

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, find_log_files
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, find_log_files
 
 
 class GrowingLog:

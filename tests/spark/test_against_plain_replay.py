@@ -46,11 +46,11 @@ def columns_of(table: str) -> list[str]:
     """Every column but the source, and the timestamps which repeat milliseconds."""
     from pyspark.sql.types import TimestampType
 
-    from kquorum.spark_replay.schemas import TABLES
+    from kquorum.spark_replay.tables.building.registry import TABLES
 
     return [
         field.name
-        for field in TABLES[table].fields
+        for field in TABLES[table].schema.fields
         if field.name != "source" and not isinstance(field.dataType, TimestampType)
     ]
 

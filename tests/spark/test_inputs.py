@@ -14,9 +14,9 @@ import pytest
 from kquorum.spark_replay.archive.archiving import archive
 from kquorum.spark_replay.audit import build
 from kquorum.spark_replay.audit_folder import read_manifest
+from kquorum.spark_replay.decode.sources import NoLogFound, find_log_files
 from kquorum.spark_replay.remote import RemoteFailed, stage
-from kquorum.spark_replay.schemas import TABLES
-from kquorum.spark_replay.sources import NoLogFound, find_log_files
+from kquorum.spark_replay.tables.building.registry import TABLES
 from tests.spark.random_history import write_random_trimmed_history
 from tests.support.node_logs import NodeLog
 from tests.support.sample_logs import write_sample

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kquorum.cli.main import run
-from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.tables.building.registry import TABLES
 from tests.spark.test_audit_command import shared_session as shared_session
 from tests.support.cluster import Cluster
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from kquorum.spark_replay.tables.state import LAST_OFFSET, uncommitted_transactions
+from kquorum.spark_replay.tables.building.state import LAST_OFFSET, uncommitted_transactions
 
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 LEADER = "LeaderChange"

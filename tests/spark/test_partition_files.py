@@ -9,10 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.schemas import PARTITION_HISTORY
-from kquorum.spark_replay.tables.partition_columns import CHANGES, EVENTS, TOPIC
-from kquorum.spark_replay.tables.partition_history import PartitionFolders, write_partition_history
-from kquorum.spark_replay.tables.partition_payload import ARRAYS, CHANGED, CREATED
+from kquorum.spark_replay.tables.partition_history import (
+    PARTITION_HISTORY,
+    PartitionFolders,
+    write_partition_history,
+)
+from kquorum.spark_replay.tables.partition_replay.columns import (
+    ARRAYS,
+    CHANGED,
+    CHANGES,
+    CREATED,
+    EVENTS,
+    TOPIC,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -214,7 +214,7 @@ def test_a_part_of_the_log_is_counted_alone(tables: Any, audited: Audited, gathe
 
 
 @pytest.mark.slow
-def test_silences_are_told_only_of_a_log_with_idle_records(spark: Any, tmp_path: Path) -> None:
+def test_idle_gaps_are_told_only_of_a_log_with_idle_records(spark: Any, tmp_path: Path) -> None:
     """Between two segments as within one; and not where nothing tells idleness from an outage."""
     from kquorum.spark_replay.audit import build
     from kquorum.spark_replay.audit_folder import open_audit
@@ -241,11 +241,11 @@ def test_silences_are_told_only_of_a_log_with_idle_records(spark: Any, tmp_path:
     write("busy", TopicRecord(name="t", topic_id=UUID(int=5)), first, second)
     build(spark, tmp_path / "logs", tmp_path / "out")
     tables = open_audit(spark, tmp_path / "out")
-    found = gather(tables, "idle").silences
+    found = gather(tables, "idle").idle_gaps
     assert found.longer_than_ms == 5000
     assert [(each.start_ms, each.end_ms, each.epoch_before, each.epoch_after) for each in found.longest] == [
         (1000, 61_000, 1, 1),
         (62_000, 100_000, 1, 2),
     ]
     assert (found.total, found.total_ms) == (2, 98_000)
-    assert gather(tables, "busy").silences.longer_than_ms is None
+    assert gather(tables, "busy").idle_gaps.longer_than_ms is None

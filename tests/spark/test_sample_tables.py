@@ -224,10 +224,11 @@ def test_formatting_leaves_the_first_voters_and_features(audited: Audited) -> No
 
 
 def test_every_column_of_every_table_says_what_it_means(audited: Audited) -> None:
-    from kquorum.spark_replay.schemas import TABLES
+    from kquorum.spark_replay.tables.building.registry import TABLES
 
     assert set(audited.written) == set(TABLES)
-    for name, schema in TABLES.items():
+    for name, declared in TABLES.items():
+        schema = declared.schema
         table = audited.table(name)
         kept = json.loads(table.schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
         assert [field["name"] for field in kept["fields"]] == schema.fieldNames()

@@ -10,10 +10,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from kquorum.spark_replay.audit_folder import read_manifest
-from kquorum.spark_replay.schemas import TABLES
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.state import write_state
 from kquorum.spark_replay.stream.tables import BatchWriter
+from kquorum.spark_replay.tables.building.registry import TABLES
 from tests.spark.conftest import RANDOM_SEED, Audited
 from tests.spark.growing_log import GrowingLog
 
@@ -35,7 +35,7 @@ def pulled(step: Callable[..., Any], patch: pytest.MonkeyPatch, *, after: bool) 
             step(*args, **options)
         raise PulledPlug(step.__name__)
 
-    patch.setattr(f"spark_replay.stream.tables.{step.__qualname__}", interrupted)
+    patch.setattr(f"kquorum.spark_replay.stream.tables.{step.__qualname__}", interrupted)
 
 
 def half_published(writer: BatchWriter, batch: int) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kquorum.spark_replay.sources import METADATA_FOLDER
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER
 from kquorum.spark_replay.stream.log_stream import LogStream
-from kquorum.spark_replay.stream.places import TruncatedLog
+from kquorum.spark_replay.stream.read_positions import TruncatedLog
 from kquorum.spark_replay.stream.state import NOOPS_BEHIND
 from kquorum.wire.metadata_records.features import NoOpRecord
 from tests.spark.whole_rows import rows_of_whole

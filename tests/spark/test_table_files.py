@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from kquorum.spark_replay import table_files
-from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.decode.sources import find_log_files
 from kquorum.spark_replay.session import plans_for
-from kquorum.spark_replay.sources import find_log_files
 from kquorum.spark_replay.table_files import Destination, write_tables
+from kquorum.spark_replay.tables.building.registry import TABLES
 from tests.spark.conftest import Audited
 from tests.support.sample_logs import write_sample
 
@@ -35,7 +35,7 @@ def test_spark_reads_the_files_as_its_own(
         source = (
             spark.read.format("kraft_log").option("rows", name).option("split_bytes", "500").load(str(sample))
         )
-        written = spark.read.schema(TABLES[name]).parquet(str(folders[kind]))
+        written = spark.read.schema(TABLES[name].schema).parquet(str(folders[kind]))
         columns = [column for column in source.columns if column != "row_kind"]
         assert written.count() == counts[kind] > 0
         assert written.select(columns).exceptAll(source.select(columns)).count() == 0

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.schemas import BATCHES, DAMAGE, RECORDS
-from kquorum.spark_replay.sources import find_log_files
-from kquorum.spark_replay.split_reading import read_split, splits_of
+from kquorum.spark_replay.decode.sources import find_log_files
+from kquorum.spark_replay.decode.splits import read_split, splits_of
+from kquorum.spark_replay.tables.batches import BATCHES
+from kquorum.spark_replay.tables.damage import DAMAGE
+from kquorum.spark_replay.tables.records import RECORDS
 
 SCHEMAS = {
     "record": arrow_schema(RECORDS),

@@ -11,20 +11,18 @@ from kquorum.spark_replay.report.facts import (
     DamagedPlace,
     Epoch,
     Finding,
-    LargeChange,
-    LogFacts,
-    ReportFacts,
-    Silence,
-    Silences,
-)
-from kquorum.spark_replay.report.partition_values import (
+    IdleGap,
+    IdleGaps,
     Interval,
+    LargeChange,
     LeaderChanges,
+    LogFacts,
     Outage,
+    ReportFacts,
     Series,
     UncleanElection,
 )
-from kquorum.spark_replay.report.window import window_of
+from kquorum.spark_replay.report.times import window_of
 
 START, END = 1_773_100_800_000, 1_773_108_000_000
 HOSTILE = "a\"b'><script>alert(1)</script><img src=x onerror=alert(2)></style>&lt;\u202etxt.exe\x1b[31m\x00"
@@ -79,7 +77,7 @@ def full_facts(name: str = "orders") -> ReportFacts:
         log=_full_log(name),
         window=window_of(START, END),
         state=ClusterState(topics=1, partitions=3, leaderless=1, under_replicated=2),
-        silences=Silences(longer_than_ms=5000, longest=(_silence(),), total=2, total_ms=700_000),
+        idle_gaps=IdleGaps(longer_than_ms=5000, longest=(_idle_gap(),), total=2, total_ms=700_000),
         epochs=(
             Epoch(
                 epoch=1,
@@ -135,8 +133,8 @@ def _full_log(name: str) -> LogFacts:
     )
 
 
-def _silence() -> Silence:
-    return Silence(start_ms=START, end_ms=START + 600_000, offset_after=3, epoch_before=1, epoch_after=2)
+def _idle_gap() -> IdleGap:
+    return IdleGap(start_ms=START, end_ms=START + 600_000, offset_after=3, epoch_before=1, epoch_after=2)
 
 
 def _broker(name: str, broker_id: int) -> BrokerFacts:

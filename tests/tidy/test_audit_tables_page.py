@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from kquorum.spark_replay.schemas import TABLES
+from kquorum.spark_replay.tables.building.registry import TABLES
 from tools import render_audit_tables
 
 
@@ -23,9 +23,9 @@ def test_the_page_is_fresh() -> None:
 
 def test_every_column_says_what_it_means() -> None:
     dumb = [
-        f"{table}.{field.name}"
-        for table, schema in TABLES.items()
-        for field in fields_of(schema)
+        f"{name}.{field.name}"
+        for name, table in TABLES.items()
+        for field in fields_of(table.schema)
         if len(field.metadata.get("comment", "")) < 4 or "|" in field.metadata["comment"]
     ]
     assert dumb == []

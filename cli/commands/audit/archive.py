@@ -17,7 +17,7 @@ from kquorum.spark_replay.archive.plan import AnotherCluster
 from kquorum.spark_replay.archive.report import ArchiveReport, Gap, MemberReport
 from kquorum.spark_replay.archive.run import Progress
 from kquorum.spark_replay.archive.verify import NoArchive, Verified, VerifiedMember, verify_archive
-from kquorum.spark_replay.sources import NoLogFound
+from kquorum.spark_replay.decode.sources import NoLogFound
 from kquorum.wire.wording import counted
 
 

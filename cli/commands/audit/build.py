@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -24,11 +24,18 @@ from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.spark_replay.audit import build
 from kquorum.spark_replay.audit_folder import MANIFEST, remove_manifest
+from kquorum.spark_replay.decode.files import NotRegular
+from kquorum.spark_replay.decode.sources import (
+    BUILD_MARKER,
+    LogFile,
+    NoLogFound,
+    find_log_files_of,
+    is_remote,
+    printable,
+)
 from kquorum.spark_replay.delta import DELTA, convert, forget
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.spark_replay.remote import RemoteFailed, stage
-from kquorum.spark_replay.several_sources import find_log_files_of, is_remote
-from kquorum.spark_replay.sources import BUILD_MARKER, LogFile, NoLogFound, printable
 from kquorum.spark_replay.stream.state import is_stream
 from kquorum.spark_replay.summary import summarize
 from kquorum.wire.wording import counted
@@ -91,19 +98,20 @@ def check_name(folder: Path) -> None:
 @contextmanager
 def alone_in(out: Path) -> Iterator[None]:
     """The folder marked as a build's, and no other build in it. Raises CliError."""
-    with _told(out), locked(out / MARKER):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(out / MARKER))
+        except FolderTaken:
+            raise CliError(
+                f"another `audit build` is at work in {out}; run this again when it is done",
+                status=ExitStatus.FOLDER_REFUSED,
+            ) from None
+        except NotRegular as error:
+            raise CliError(
+                f"{error.filename} cannot be this build's lock: {error.strerror}; remove it or name another folder",
+                status=ExitStatus.FOLDER_REFUSED,
+            ) from None
         yield
-
-
-@contextmanager
-def _told(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except FolderTaken:
-        raise CliError(
-            f"another `audit build` is at work in {out}; run this again when it is done",
-            status=ExitStatus.FOLDER_REFUSED,
-        ) from None
 
 
 def _check_apart(out: Path, files: Sequence[LogFile]) -> None:

@@ -298,7 +298,7 @@ class AuditGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in self.commands and self._is_no_slip(name):
-            from kquorum.spark_replay.sources import printable
+            from kquorum.spark_replay.decode.sources import printable
 
             ctx.fail(
                 f"audit has no command {printable(name)}; to build tables of a log: "

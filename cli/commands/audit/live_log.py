@@ -21,9 +21,9 @@ from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import remark
 from kquorum.node.config.addresses import HostPort, parse_host_port, reachable
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from kquorum.spark_replay.members import META_PROPERTIES, Member, member_of
-from kquorum.spark_replay.sources import METADATA_FOLDER, FileKind, files_of_folder
-from kquorum.spark_replay.stream.places import Place, latest_places
+from kquorum.spark_replay.decode.members import META_PROPERTIES, Member, member_of
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, files_of_folder
+from kquorum.spark_replay.stream.read_positions import ReadPosition, latest_positions
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
@@ -101,10 +101,10 @@ class Mirror:
                 f"of cluster {cluster_id} answers"
             )
 
-    def _place(self) -> Place:
+    def _place(self) -> ReadPosition:
         """Where the copy ends; what is behind the last whole batch is cut off."""
         files = files_of_folder(self._log_folder, self.folder.name)
-        place = latest_places(files, {}).get(self.folder.name, Place())
+        place = latest_positions(files, {}).get(self.folder.name, ReadPosition())
         for file in files:
             if file.kind is FileKind.LOG and file.name > place.file:
                 Path(file.path).unlink()

@@ -17,8 +17,9 @@ from kquorum.cli.commands.log.dump_filters import parse_time
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.spark_replay.audit import Progress, build
 from kquorum.spark_replay.audit_folder import AuditManifest, AuditTables, NoAudit, is_audit, read_manifest
+from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.spark_replay.questions.entities import is_topic
-from kquorum.spark_replay.questions.holes import holes, limits, unknown_before
+from kquorum.spark_replay.questions.log_gaps import limits, log_gaps, unknown_before
 from kquorum.spark_replay.questions.moments import (
     Moment,
     NoSuchMoment,
@@ -28,7 +29,6 @@ from kquorum.spark_replay.questions.moments import (
     moment_at_time,
     time_text,
 )
-from kquorum.spark_replay.sources import LogFile
 from kquorum.wire.safe_text import safe_text
 
 # As milliseconds this is March 1973, as an offset decades of a busy log.
@@ -257,7 +257,7 @@ def no_such_topic(source: str, name: str, known: list[str], unknown: str) -> str
 
 def _unknown(question: AuditQuery) -> str:
     tables, source = question.tables, question.source
-    return unknown_before(tables.source(source), holes(tables, source)[0])
+    return unknown_before(tables.source(source), log_gaps(tables, source)[0])
 
 
 def _partitions_of(question: AuditQuery, topic: str) -> DataFrame:

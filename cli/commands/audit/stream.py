@@ -14,7 +14,7 @@ from kquorum.cli.commands.audit.live_log import followed, live_address
 from kquorum.cli.commands.audit.spark import quiet_spark
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.spark_replay.stream.log_stream import LogStream
-from kquorum.spark_replay.stream.places import TruncatedLog
+from kquorum.spark_replay.stream.read_positions import TruncatedLog
 from kquorum.spark_replay.stream.state import NoStream, is_stream, read_state, stream_folder
 from kquorum.spark_replay.summary import summarize
 

@@ -18,10 +18,10 @@ from kquorum.cli.commands.log.dump_lines import LineWriter, batch_json, damage_l
 from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import remark
-from kquorum.spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
-from kquorum.spark_replay.files import map_file, read_listed
-from kquorum.spark_replay.rows import BatchRow, DamageRow, RecordRow
-from kquorum.spark_replay.sources import FileKind, LogFile, NoLogFound, files_of_folder, find_log_files
+from kquorum.spark_replay.decode.files import map_file, read_listed
+from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
+from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
+from kquorum.spark_replay.decode.sources import FileKind, LogFile, NoLogFound, files_of_folder, find_log_files
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_scan import ScannedBatch
 from kquorum.wire.record_batch import check_batch

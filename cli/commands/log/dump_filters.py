@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.rows import UNKNOWN_TYPE, RecordRow
+from kquorum.spark_replay.decode.rows import UNKNOWN_TYPE, RecordRow
 from kquorum.wire.metadata_records.registry import ALL
 from kquorum.wire.record_batch import BatchHeader
 from kquorum.wire.record_json import CONTROL_TYPE_NAMES

@@ -3,7 +3,7 @@
 import json
 
 from kquorum.cli.output import utc_text
-from kquorum.spark_replay.rows import BatchRow, DamageRow, RecordRow
+from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
 from kquorum.wire.safe_text import safe_json, safe_text
 
 TYPE_WIDTH = 31

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
-from kquorum.spark_replay.files import is_regular, map_file, open_resolved, scan_resolved
-from kquorum.spark_replay.probe import why_not_a_log
-from kquorum.spark_replay.sources import (
+from kquorum.spark_replay.decode.files import is_regular, map_file, open_resolved, scan_resolved
+from kquorum.spark_replay.decode.sources import (
     METADATA_FOLDER,
     FileKind,
     LogFile,
     NoLogFound,
     find_log_files,
     is_log_name,
+    why_not_a_log,
 )
 from kquorum.storage.folder_lock import is_folder_in_use
 from kquorum.storage.segment import UNPUBLISHED_SUFFIX

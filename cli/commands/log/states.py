@@ -16,7 +16,7 @@ from kquorum.metadata.log_check.snapshot_comparison import LoadedSnapshot, Snaps
 from kquorum.metadata.log_check.state_replay import QuorumView, ReplayFault, StateReplay
 from kquorum.snapshots.checking import SnapshotFault
 from kquorum.snapshots.naming import SnapshotId, snapshot_id_of
-from kquorum.spark_replay.sources import LogFile
+from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.wire.batch_walk import walk_batches
 from kquorum.wire.control_records import decode_control_record
 from kquorum.wire.errors import DecodeError

@@ -24,8 +24,8 @@ from kquorum.raft.adapters.quorum_state_file import decode_quorum_state
 from kquorum.raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from kquorum.raft.adapters.replacement_mark import Replacement, replacement_under_way
 from kquorum.snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, DELETED_SUFFIX, PART_SUFFIX, SnapshotId
-from kquorum.spark_replay.files import read_listed
-from kquorum.spark_replay.sources import LogFile
+from kquorum.spark_replay.decode.files import read_listed
+from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.storage.corruption_marker import FILE_NAME as CORRUPTION_MARKER
 from kquorum.storage.corruption_marker import CorruptionMarker, read_corruption_marker
 from kquorum.storage.errors import StorageFailed

@@ -13,7 +13,7 @@ from kquorum.metadata.log_check.findings import Check, Findings
 from kquorum.metadata.log_check.snapshot_comparison import LoadedSnapshot
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
 from kquorum.snapshots.reader import SnapshotReader
-from kquorum.spark_replay.sources import is_log_name
+from kquorum.spark_replay.decode.sources import is_log_name
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import audit_decode, audit_replay
 from benchmarks._memory import PeakMemory
-from kquorum.spark_replay.splits import split_ranges
+from kquorum.spark_replay.decode.splits import split_ranges
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from kquorum.wire.record_batch import read_records
 from kquorum.wire.record_frame import decode_record

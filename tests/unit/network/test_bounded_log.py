@@ -33,7 +33,7 @@ def test_the_lines_of_a_library_are_counted_likewise() -> None:
         return record.getMessage() if bounded.filter(record) else None
 
     assert [said("asyncio", 1), said("asyncio.events", 2), said("asyncio", 3)] == ["fault 1", "fault 2", None]
-    assert said("network.server", 4) == "fault 4"
+    assert said("kquorum.network.server", 4) == "fault 4"
     now_s = 11.5
     assert said("asyncio", 5) == "fault 5 (1 more of such lines were left out before this one)"
     assert said("asyncio", 6) == "fault 6"

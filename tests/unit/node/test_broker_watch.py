@@ -54,7 +54,7 @@ def test_who_leaves_in_good_order_is_not_called_silent(caplog: pytest.LogCapture
     world.register(1)
     world.heartbeat(1)
     told()
-    assert world.heartbeat(1, want_shut_down=True)["should_shut_down"]
+    assert world.heartbeat(1, want_shut_down=True).should_shut_down
     assert told() == [("INFO", "broker 1 was fenced")]
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kquorum.spark_replay.sources import find_log_files
-from kquorum.spark_replay.split_facts import SplitFacts
-from kquorum.spark_replay.split_reading import LogSplit, splits_of
+from kquorum.spark_replay.decode.sources import find_log_files
+from kquorum.spark_replay.decode.split_facts import SplitFacts
+from kquorum.spark_replay.decode.splits import LogSplit, splits_of
 from kquorum.spark_replay.table_files import (
     SCHEMAS,
     WRITTEN,
@@ -21,7 +21,7 @@ from kquorum.spark_replay.table_files import (
     write_split,
 )
 from tests.support.sample_logs import write_sample
-from tests.unit.spark_replay.test_log_columns import in_columns
+from tests.unit.spark_replay.decode.test_log_columns import in_columns
 
 
 def splits(folder: Path, split_bytes: int = 1 << 30) -> list[LogSplit]:

@@ -181,7 +181,7 @@ def test_a_misspelt_name_in_a_nested_struct_is_refused() -> None:
 def test_importing_the_protocol_imports_no_message_class() -> None:
     """They are slow to import, and a command that reads a log needs none."""
     code = (
-        "import sys, wire.protocol.headers, wire.protocol.entities, wire.protocol.frames\n"
+        "import sys, kquorum.wire.protocol.headers, kquorum.wire.protocol.entities, kquorum.wire.protocol.frames\n"
         "print([m for m in sys.modules if m.startswith('kio.schema.') and m.count('.') > 2])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -195,10 +195,10 @@ def test_warming_up_leaves_no_import_to_the_first_message() -> None:
         "from kquorum.wire.protocol.apis import message_types, request_class\n"
         "from kquorum.wire.protocol.headers import encode_request\n"
         "from kquorum.wire.protocol.entities import build\n"
-        "warm_up([52, 60])\n"
+        "warm_up([52, 3])\n"
         "modules = set(sys.modules)\n"
-        "values = {'include_cluster_authorized_operations': False, 'include_fenced_brokers': False}\n"
-        "encode_request(60, 2, 1, 'c', build(request_class(60, 2), values))\n"
+        "values = {'topics': None, 'allow_auto_topic_creation': 0, 'include_topic_authorized_operations': 0}\n"
+        "encode_request(3, 13, 1, 'c', build(request_class(3, 13), values))\n"
         "encode_request(52, 2, 1, 'c', message_types(52)[0]())\n"
         "print(sorted(set(sys.modules) - modules))"
     )

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, duration, ids, number
 from kquorum.cli.commands.audit.query import AuditQuery, with_limits
 from kquorum.spark_replay.questions.churn import UNITS, Span, churn
+from kquorum.spark_replay.questions.idle_gaps import idle_gap_notes
 from kquorum.spark_replay.questions.moments import time_text
-from kquorum.spark_replay.questions.silences import silence_notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,9 @@ def answer_churn(question: AuditQuery, request: Churn) -> Answer:
             "unit_ms": UNITS[request.unit],
         },
         lines=[" ".join([f"{question.source}: churn", *bounds])],
-        notes=silence_notes(question.tables, question.source, since_ms=span.since_ms, until_ms=span.until_ms),
+        notes=idle_gap_notes(
+            question.tables, question.source, since_ms=span.since_ms, until_ms=span.until_ms
+        ),
         tables=[
             _elections(frames["elections"], request.unit),
             _causes(frames["leader_changes"]),

@@ -10,7 +10,7 @@ from kquorum.cli.commands.audit.answers import Answer, AnswerTable, author_cells
 from kquorum.cli.commands.audit.query import Asked, AuditQuery, check_broker_known, lives_of_topic, moment_of
 from kquorum.cli.commands.audit.questions.as_of import acl_resource, resource
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.questions.authors import has_notes, with_author
+from kquorum.spark_replay.questions.causes import has_notes, with_author
 from kquorum.spark_replay.questions.diff import CHANGES, PASSING, RESTORED, compared, sums_of_diff
 from kquorum.spark_replay.questions.entities import BY_NAME, Narrowing
 from kquorum.spark_replay.questions.moments import Moment, time_text

@@ -24,10 +24,10 @@ from kquorum.cli.commands.audit.query import (
     with_limits,
 )
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.questions.authors import has_notes
 from kquorum.spark_replay.questions.broker_timeline import broker_timeline
+from kquorum.spark_replay.questions.causes import has_notes
+from kquorum.spark_replay.questions.idle_gaps import idle_gap_notes
 from kquorum.spark_replay.questions.moments import time_text
-from kquorum.spark_replay.questions.silences import silence_notes
 from kquorum.spark_replay.questions.timeline import requests, topic_timeline
 
 NO_NOTES = (
@@ -79,7 +79,7 @@ def answer_timeline(question: AuditQuery, request: History) -> Answer:
         empty=f"{title}: nothing in this time",
     )
     return with_limits(
-        question, Answer(head=_head(question, request), notes=_silences(question, request), tables=[table])
+        question, Answer(head=_head(question, request), notes=_idle_gaps(question, request), tables=[table])
     )
 
 
@@ -139,8 +139,8 @@ def _events(question: AuditQuery, request: History) -> tuple[DataFrame, str]:
     return events, about
 
 
-def _silences(question: AuditQuery, request: History) -> tuple[str, ...]:
-    return silence_notes(
+def _idle_gaps(question: AuditQuery, request: History) -> tuple[str, ...]:
+    return idle_gap_notes(
         question.tables, question.source, since_ms=request.since_ms, until_ms=request.until_ms
     )
 

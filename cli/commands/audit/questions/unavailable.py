@@ -8,14 +8,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, cause_text, duration, ids, number
 from kquorum.cli.commands.audit.query import AuditQuery, lives_of_topic, with_limits
-from kquorum.spark_replay.questions.moments import Moment, last_moment, time_text
-from kquorum.spark_replay.questions.silences import (
+from kquorum.spark_replay.questions.idle_gaps import (
     NEW_EPOCH,
     SAME_EPOCH,
     has_idle_records,
-    silence_notes,
-    silences,
+    idle_gap_notes,
+    idle_gaps,
 )
+from kquorum.spark_replay.questions.moments import Moment, last_moment, time_text
 from kquorum.spark_replay.questions.unavailable import (
     NO_LEADER,
     OPEN,
@@ -91,7 +91,7 @@ def answer_unavailable(question: AuditQuery, request: Unavailable) -> Answer:
             f"{question.source}, up to {_end(question, end)}{when}",
             *(lines or [_nothing_found(question, end, request)]),
         ],
-        notes=(*end.notes, *silence_notes(question.tables, question.source)),
+        notes=(*end.notes, *idle_gap_notes(question.tables, question.source)),
         tables=[table],
     )
 
@@ -160,7 +160,7 @@ def _cells(row: Row) -> tuple[object, ...]:
 
 def answer_quorum(question: AuditQuery, min_ms: int) -> Answer:
     """When nothing was written, longest first, and what that says."""
-    frame = silences(question.tables, question.source, min_ms=min_ms)
+    frame = idle_gaps(question.tables, question.source, min_ms=min_ms)
     has_noops = has_idle_records(question.tables, question.source)
     sums = {
         row["kind"]: row
@@ -199,7 +199,7 @@ def answer_quorum(question: AuditQuery, min_ms: int) -> Answer:
             "#epochs without\nrecords",
         ),
         spare=("#last\noffset", "#epochs without\nrecords"),
-        cells=_silence,
+        cells=_idle_gap,
         total=sum(row["silences"] for row in sums.values()),
     )
     answer = Answer(
@@ -232,7 +232,7 @@ def _verdicts(sums: Mapping[str, Row], min_ms: int) -> list[str]:
     return found
 
 
-def _silence(row: Row) -> tuple[object, ...]:
+def _idle_gap(row: Row) -> tuple[object, ...]:
     leaders = [row["from_leader"], row["to_leader"]]
     is_new = row["kind"] == NEW_EPOCH
     return (

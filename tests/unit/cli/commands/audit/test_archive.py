@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kquorum.cli.main import run
-from kquorum.spark_replay.archive.files import locked
+from kquorum.spark_replay.archive.files import archive_locked
 from tests.support.node_logs import NodeLog, flip
 
 
@@ -100,7 +100,7 @@ def test_a_change_of_the_archive_is_status_1(
 
 def test_a_run_at_work_is_status_4(node: NodeLog, to: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive(node.folder, "--to", to)
-    with locked(to):
+    with archive_locked(to):
         assert archive(node.folder, "--to", to) == 4
     assert "is at work" in capsys.readouterr().err
 

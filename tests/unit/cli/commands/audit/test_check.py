@@ -10,10 +10,10 @@ from kquorum.cli.failures import CliError
 from kquorum.cli.main import run
 from kquorum.metadata.log_check.state_replay import RecordedHash
 from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest
-from kquorum.spark_replay.bases import StateBase
 from kquorum.spark_replay.checks.findings import CheckName
 from kquorum.spark_replay.checks.results import CheckReport, CheckResult, FoundRow
-from kquorum.spark_replay.members import Member
+from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.members import Member
 
 ONE, OTHER = "0123456789abcdef" * 2, "f" * 32
 

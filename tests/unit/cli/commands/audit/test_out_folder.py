@@ -9,6 +9,7 @@ import pytest
 
 from kquorum.cli.commands.audit import build as build_run
 from kquorum.cli.commands.audit.build import (
+    MARKER,
     AuditRequest,
     _staged,
     alone_in,
@@ -19,6 +20,7 @@ from kquorum.cli.commands.audit.build import (
 )
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.main import run
+from kquorum.spark_replay.decode.files import NotRegular
 from kquorum.spark_replay.delta import forget
 from kquorum.spark_replay.remote import RemoteFailed
 from tests.support.sample_logs import write_sample
@@ -50,6 +52,21 @@ def test_only_an_audit_is_replaced(tmp_path: Path, sample: Path) -> None:
     assert "is no audit" in refusal(out, sample)
     check_out(built(tmp_path / "built"), files_to_audit(sample), overwrite=True)
     assert "add --overwrite" in refusal(tmp_path / "built", sample, overwrite=False)
+
+
+def test_a_link_in_the_place_of_the_lock_is_refused_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / MARKER).symlink_to(tmp_path / "elsewhere")
+    with (
+        pytest.raises(CliError, match="cannot be this build's lock: it is a symbolic link"),
+        alone_in(tmp_path),
+    ):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_link_met_while_building_is_not_taken_for_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(NotRegular), alone_in(tmp_path):
+        raise NotRegular(40, "it is a symbolic link", "log")
 
 
 def test_what_a_killed_build_left_is_replaced(tmp_path: Path, sample: Path) -> None:

@@ -1,0 +1,127 @@
+"""Files as buffers: mapped, so that the memory needed does not grow with the length of a log.
+
+The folder of a log may come from another user: what was found by listing it is opened here, and links are not
+followed.
+"""
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+# Of a folder on the way to a file: Linux asks for no right to list it.
+_PASSING = getattr(os, "O_PATH", os.O_RDONLY)
+
+
+class NotRegular(OSError):
+    """A symbolic link, a pipe, a device or a socket has the name of a file."""
+
+
+def open_resolved(path: Path) -> int:
+    """A descriptor to read a regular file, by a path that was resolved before: neither it nor a folder on the way may
+    be a link by now. Raises NotRegular and OSError.
+
+    The writer of a folder can put a link in the place of one inside it at any moment, so a check before the opening is
+    no protection. Each folder is opened in the one above it.
+    """
+    with opened_folder(path.parent) as folder:
+        return _open_regular(path, folder)
+
+
+@contextmanager
+def opened_folder(path: Path, flags: int = _PASSING) -> Iterator[int]:
+    """A descriptor of a folder, to open what is in it. `path` was resolved before: no part of it may be a link. Raises
+    NotRegular for a link, and OSError."""
+    descriptor = _opened_folder(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def scan_resolved(path: Path) -> "Iterator[Iterator[os.DirEntry[str]]]":
+    """What is in a folder whose path was resolved before; the entries know their names, not their paths."""
+    with opened_folder(path, os.O_RDONLY) as folder, os.scandir(folder) as entries:
+        yield entries
+
+
+def _opened_folder(path: Path, flags: int) -> int:
+    names = path.parts[1:] if path.is_absolute() else path.parts
+    above = os.open(path.anchor or ".", (flags if not names else _PASSING) | os.O_DIRECTORY | os.O_CLOEXEC)
+    for index, name in enumerate(names, 1):
+        wanted = (flags if index == len(names) else _PASSING) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        place = Path(*path.parts[: len(path.parts) - len(names) + index])
+        try:
+            descriptor = os.open(name, wanted, dir_fd=above)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(name, above):
+                raise NotRegular(
+                    errno.ELOOP, "it is a symbolic link, which is not followed", str(place)
+                ) from None
+            raise OSError(error.errno, error.strerror, str(place)) from None
+        finally:
+            os.close(above)
+        above = descriptor
+    return above
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _open_regular(path: Path, folder: int) -> int:
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path.name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotRegular(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
+        if error.errno == errno.ENXIO:  # a socket, or a device without a driver
+            raise NotRegular(errno.EINVAL, "it is no regular file", str(path)) from None
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
+
+
+def open_listed(path: Path) -> BinaryIO:
+    """To read a file that was found in a folder, by a path that was resolved before. Raises NotRegular and OSError."""
+    return os.fdopen(open_resolved(path), "rb")
+
+
+def is_regular(path: Path) -> bool:
+    """Whether it is a regular file and no link; False for a missing one. Raises OSError where the folder is closed."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def read_listed(path: Path) -> bytes:
+    """The whole content of a small one."""
+    with open_listed(path) as file:
+        return file.read()
+
+
+def map_file(path: str | Path) -> memoryview:
+    """The file's bytes as of now, read-only; what is appended later is not seen. Raises OSError.
+
+    The mapping goes away with the last view of it, so no caller has to close it while rows are still being made.
+    """
+    with open_listed(Path(path)) as file:
+        size = file.seek(0, 2)
+        if size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))

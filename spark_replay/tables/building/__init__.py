@@ -1,0 +1,1 @@
+"""What the tables are built with: shared columns, queries and the records of the state."""
