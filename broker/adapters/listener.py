@@ -119,11 +119,16 @@ class BrokerListener:
         reply: Reply,
     ) -> None:
         match api:
+            case Local(begin=begin) if (
+                begin is not None and passage is not None and passage.verdict.body is request
+            ):
+                # All of the request is allowed, so the verdict adds nothing to the answer.
+                reply_in_slices(begin(context, request, self._services), reply, context.is_gone)
             case Local() | Refused():
                 answered = partial(self._answered, api, context, request, passage)
                 self._answer(context, answered, reply, aside=api.is_pure and is_long(context.frame))
             case Sliced():
-                reply_in_slices(api.begin(context, request, self._services), reply)
+                reply_in_slices(api.begin(context, request, self._services), reply, context.is_gone)
             case LocalAsync():
                 self._wait_for(api, context, request, reply)
             case Forwarded():

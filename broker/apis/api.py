@@ -60,10 +60,12 @@ class BrokerApi:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local(BrokerApi):
     """The handler answers at once. `is_pure`: the answer follows from the request and one image, so a long request may
-    be answered in a thread."""
+    be answered in a thread. `begin`, where there is one, makes the same answer in slices: for a request of which the
+    authorizer refuses nothing."""
 
     handle: Handler
     is_pure: bool = False
+    begin: "SlicedHandler | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,7 +143,7 @@ class ControllerListener:
                 self._serve_envelope(context, request, reply)
             case Question(slices=slices) if slices is not None and passage.verdict.body is request:
                 # All of the request is allowed.
-                reply_in_slices(slices(self._question(context, request)).__next__, reply)
+                reply_in_slices(slices(self._question(context, request)).__next__, reply, context.is_gone)
             case Question():
                 response = api.describe(self._question(context, passage.verdict.body))
                 reply(encoded(asked, passage.verdict.complete(response)))

@@ -7,7 +7,7 @@ was named ListClientMetricsResources.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -164,9 +164,43 @@ def _text(value: ConfigValue) -> str:
 
 def describe_configs(question: DescribeRequest) -> DescribeConfigsResponse:
     request: DescribeConfigsRequest = question.body
+    return DescribeConfigsResponse(results=tuple([result for result, _ in _results(question, request)]))
+
+
+# Of all resources of a request together: some 3,000 topics with all their configs, and an answer of some 20 MB. A
+# resource may be named more than once, so a short request could otherwise ask for an answer without bound.
+MOST_ENTRIES: Final = 100_000
+# A resource makes all its entries, also where the request asks for some of them only.
+_ENTRIES_OF: Final = {
+    TOPIC: len(TOPIC_CONFIGS),
+    BROKER: len(BROKER_CONFIGS),
+    CLIENT_METRICS: len(CLIENT_METRICS_CONFIGS),
+    GROUP: len(GROUP_CONFIGS),
+}
+
+
+def _results(
+    question: DescribeRequest, request: DescribeConfigsRequest
+) -> Iterator[tuple[DescribeConfigsResult, int]]:
+    """Each resource's result, made when it is asked for, with how many entries were made for it. The resources that
+    exceed `MOST_ENTRIES` are refused."""
     wanted = Wanted(synonyms=request.include_synonyms, documentation=request.include_documentation)
-    results = [_result(question, asked, wanted) for asked in request.resources]
-    return DescribeConfigsResponse(results=tuple(results))
+    total = 0
+    for asked in request.resources:
+        entries = _ENTRIES_OF.get(asked.resource_type, 1)
+        total += entries
+        if total <= MOST_ENTRIES:
+            yield _result(question, asked, wanted), entries
+        else:
+            yield (
+                DescribeConfigsResult(
+                    error_code=ErrorCode.policy_violation,
+                    error_message=f"one answer has at most {MOST_ENTRIES} configs; ask for fewer resources",
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                ),
+                1,
+            )
 
 
 def _result(
@@ -341,25 +375,39 @@ _DESCRIBERS: Mapping[
 }
 
 
-RESOURCES_AT_ONCE: Final = 20
+# Of a slice: some 5 ms. A slice has a whole resource at least.
+ENTRIES_AT_ONCE: Final = 300
 _THROTTLE_TIME_BYTES: Final = 4
 
 
 def describe_configs_in_slices(question: DescribeRequest) -> Iterator[EncodedBody | None]:
     """None after each slice, and last the response. All of it is of the question's one image."""
     request: DescribeConfigsRequest = question.body
-    resources = request.resources
-    is_flexible = DescribeConfigsResponse.is_flexible(question.version)
-    start = end = b""
-    results: list[bytes] = []
-    for first in range(0, max(len(resources), 1), RESOURCES_AT_ONCE):
-        if first:
+    version = question.version
+    is_flexible = DescribeConfigsResponse.is_flexible(version)
+    start, end = _around_results(version, is_flexible=is_flexible)
+    parts: list[bytes] = []
+    part: list[DescribeConfigsResult] = []
+    entries = 0
+    for result, its_entries in _results(question, request):
+        part.append(result)
+        entries += its_entries
+        if entries >= ENTRIES_AT_ONCE:
+            parts.append(_encoded_results(part, version, is_flexible=is_flexible))
+            part, entries = [], 0
             yield None
-        asked = resources[first : first + RESOURCES_AT_ONCE]
-        response = describe_configs(replace(question, body=replace(request, resources=asked)))
-        encoded = encode(response, question.version)
-        begin = _THROTTLE_TIME_BYTES + len(array_length(len(asked), is_flexible=is_flexible))
-        tags = len(encoded) - (1 if is_flexible else 0)
-        start, end = encoded[:_THROTTLE_TIME_BYTES], encoded[tags:]
-        results.append(encoded[begin:tags])
-    yield EncodedBody(b"".join((start, array_length(len(resources), is_flexible=is_flexible), *results, end)))
+    parts.append(_encoded_results(part, version, is_flexible=is_flexible))
+    count = array_length(len(request.resources), is_flexible=is_flexible)
+    yield EncodedBody(b"".join((start, count, *parts, end)))
+
+
+def _around_results(version: int, *, is_flexible: bool) -> tuple[bytes, bytes]:
+    """What stands before the array of the results, and behind it."""
+    encoded = encode(DescribeConfigsResponse(), version)
+    return encoded[:_THROTTLE_TIME_BYTES], encoded[len(encoded) - (1 if is_flexible else 0) :]
+
+
+def _encoded_results(results: Sequence[DescribeConfigsResult], version: int, *, is_flexible: bool) -> bytes:
+    encoded = encode(DescribeConfigsResponse(results=tuple(results)), version)
+    begin = _THROTTLE_TIME_BYTES + len(array_length(len(results), is_flexible=is_flexible))
+    return encoded[begin : len(encoded) - (1 if is_flexible else 0)]

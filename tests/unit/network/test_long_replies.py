@@ -42,6 +42,7 @@ def test_others_are_served_while_it_is_made_and_its_connection_keeps_the_order()
 
         def advance() -> EncodedBody | None:
             turns.append("slice")
+            sum(range(100_000))  # a millisecond or more: all slices together exceed a turn of the connections
             return answer("long") if next(left, None) is None else None
 
         reply_in_slices(advance, reply)
@@ -82,3 +83,20 @@ def test_a_fault_in_a_later_slice_ends_the_connection(caplog: pytest.LogCaptureF
     with caplog.at_level(logging.ERROR):
         assert asyncio.run(ask()) == b""
     assert "a long answer could not be made" in caplog.text
+
+
+def test_nothing_more_is_made_for_a_connection_that_is_gone() -> None:
+    made: list[int] = []
+
+    def advance() -> EncodedBody | None:
+        made.append(1)
+        return None
+
+    async def ask() -> object:
+        replied: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        reply_in_slices(advance, replied.set_result, lambda: len(made) == 3)
+        async with asyncio.timeout(60):
+            return await replied
+
+    assert asyncio.run(ask()) is None
+    assert len(made) == 3

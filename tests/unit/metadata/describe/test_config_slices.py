@@ -4,11 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
-from kquorum.metadata.describe.configs import RESOURCES_AT_ONCE, describe_configs, describe_configs_in_slices
+from kquorum.metadata.configs.table import BROKER_CONFIGS, TOPIC_CONFIGS
+from kquorum.metadata.describe.configs import (
+    ENTRIES_AT_ONCE,
+    MOST_ENTRIES,
+    describe_configs,
+    describe_configs_in_slices,
+)
 from kquorum.metadata.describe.describe_request import DescribeRequest
-from kquorum.metadata.image.configs import GROUP, TOPIC
+from kquorum.metadata.image.configs import BROKER, GROUP, TOPIC
+from kquorum.wire import message_codec
 from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.describe_configs import DescribeConfigsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import request_of
@@ -42,12 +51,13 @@ def question(version: int, count: int) -> DescribeRequest:
 
 
 @pytest.mark.parametrize("version", range(LOWEST, HIGHEST + 1))
-@pytest.mark.parametrize("count", [0, 1, RESOURCES_AT_ONCE, 2 * RESOURCES_AT_ONCE + 3])
+@pytest.mark.parametrize("count", [0, 1, 20, 43])
 def test_the_slices_make_the_whole(version: int, count: int) -> None:
     asked = question(version, count)
     *rests, last = describe_configs_in_slices(asked)
     assert last is not None
-    assert len(rests) == max(0, (count - 1) // RESOURCES_AT_ONCE)
+    entries = len(TOPIC_CONFIGS) * count  # about: those of groups are fewer
+    assert entries // (2 * ENTRIES_AT_ONCE) <= len(rests) <= entries // ENTRIES_AT_ONCE
     assert not any(rests)
     assert last.data == encode(describe_configs(asked), version)
 
@@ -57,3 +67,27 @@ def test_more_than_a_byte_can_count() -> None:
     (*_, last) = describe_configs_in_slices(replace(asked))
     assert last is not None
     assert last.data == encode(describe_configs(asked), HIGHEST)
+
+
+def same_broker_again(count: int) -> DescribeRequest:
+    """Some bytes of request for each resource, and all configs of a broker in the answer."""
+    resource = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": None}
+    values = {"resources": [resource] * count, "include_synonyms": True, "include_documentation": True}
+    return replace(question(HIGHEST, 0), body=request_of(ApiKey.DESCRIBE_CONFIGS, HIGHEST, values))
+
+
+def test_a_slice_has_one_broker() -> None:
+    assert len(BROKER_CONFIGS) > ENTRIES_AT_ONCE
+    assert len(list(describe_configs_in_slices(same_broker_again(5)))) == 6
+
+
+def test_one_answer_has_a_bounded_number_of_configs() -> None:
+    fitting = MOST_ENTRIES // len(BROKER_CONFIGS)
+    *_, last = describe_configs_in_slices(same_broker_again(fitting + 3))
+    assert last is not None
+    results = message_codec.decode(DescribeConfigsResponse, HIGHEST, last.data)[0].results
+    assert [each.error_code for each in results] == [ErrorCode.none] * fitting + [
+        ErrorCode.policy_violation
+    ] * 3
+    assert results[-1].configs == ()
+    assert "ask for fewer" in (results[-1].error_message or "")
