@@ -11,7 +11,7 @@ from typing import Final
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER_BYTES: Final = 9
 # Of one block: HEADERS with its CONTINUATION frames. gRPC itself takes 16 KiB of decoded headers.
-MAX_HEADER_BLOCK_BYTES: Final = 65_536
+MAX_HEADER_BLOCK_BYTES: Final = 16_384
 # gRPC announces up to 16 MiB where a line is fast, and no message of a client is as long as this.
 _MAX_DATA_BYTES: Final = 1_048_576
 _MAX_OTHER_BYTES: Final = 16_384

@@ -42,6 +42,10 @@ _MESSAGE: Final = (
     "the bytes of the request are not a message of this method (is its .proto file the one of this node?)"
 )
 
+# From the client of one call: reflection alone takes more than one, and its clients send some ten.
+MOST_MESSAGES_OF_CALL: Final = 64
+_TOO_MANY_MESSAGES: Final = f"a call takes at most {MOST_MESSAGES_OF_CALL} messages; make another call"
+
 _LIBRARYS_LOGGER: Final = "grpc._cython.cygrpc"
 _NOT_OURS: Final = ("Invalid encoding on", "Failed sending error status")
 
@@ -112,7 +116,11 @@ async def _sound_request(request: Any, context: Any) -> Any:
 
 async def _sound_requests(requests: Any, context: Any) -> Any:
     async def each() -> AsyncIterator[Any]:
+        count = 0
         async for request in requests:
+            count += 1
+            if count > MOST_MESSAGES_OF_CALL:
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _TOO_MANY_MESSAGES)
             yield await _sound_request(request, context)
 
     return each()
@@ -142,6 +150,11 @@ _OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    # A window that grows with the speed of the link let a client fill a gigabyte with messages nothing had read yet.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 65_535),
+    # Without a dynamic table a short block of headers cannot unfold to megabytes.
+    ("grpc.http2.hpack_table_size.decoder", 0),
 )
 
 

@@ -8,7 +8,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from kquorum.metadata.grpc.server import GrpcCannotListen, GrpcPortInUse, start_inspect_server
+from kquorum.metadata.grpc.server import (
+    MOST_MESSAGES_OF_CALL,
+    GrpcCannotListen,
+    GrpcPortInUse,
+    start_inspect_server,
+)
 from kquorum.node.config.materialise import free_ports
 from tests.support.grpc_harness import run, serving, take
 from tests.support.grpc_source import FakeSource
@@ -135,3 +140,25 @@ def test_a_stopped_server_answers_nobody_and_frees_its_port() -> None:
             await again.stop(0.1)
 
     run(main)
+
+
+def test_a_call_takes_a_bounded_number_of_messages() -> None:
+    """A client of the reflection service without any right could send millions of five bytes in one call."""
+
+    async def main() -> tuple[int, grpc.StatusCode]:
+        async with serving(FakeSource()) as rig:
+            call = reflection_pb2_grpc.ServerReflectionStub(rig.channel).ServerReflectionInfo()
+            asked = reflection_pb2.ServerReflectionRequest(list_services="")
+            answers = 0
+            try:
+                for _ in range(MOST_MESSAGES_OF_CALL + 1):
+                    await call.write(asked)
+                    await call.read()
+                    answers += 1
+            except grpc.aio.AioRpcError:
+                pass
+            return answers, await call.code()
+
+    answers, code = run(main)
+    assert answers <= MOST_MESSAGES_OF_CALL + 1
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
