@@ -54,7 +54,7 @@ _LEAST_WAIT_S: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who is at the other end of a connection: the certificate that was shown, in DER, and the address."""
+    """The other end of a connection: the certificate that it showed, in DER, and its address."""
 
     certificate: bytes | None
     host: str
@@ -344,7 +344,7 @@ class _FrontConnection(asyncio.BufferedProtocol):
 
     def may_go_since(self) -> tuple[Claim, float] | None:
         if not self._streams.highest:
-            return (Claim.STRANGER, self._opened_at_s)
+            return (Claim.NOTHING_ASKED, self._opened_at_s)
         return None if self._streams.open else (Claim.CLIENT, self._active_at_s)
 
     def make_room(self) -> None:

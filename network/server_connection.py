@@ -162,14 +162,14 @@ class ServerConnection(asyncio.Protocol):
 
     def may_go_since(self) -> tuple[Claim, float] | None:
         claim = self._serving.claim
-        if claim is Claim.STRANGER:
+        if claim is Claim.NOTHING_ASKED:
             return None if self._ending else (claim, self._deadlines.opened_at_s)
         since_s = self.idle_since_s()
         return None if since_s is None else (claim, since_s)
 
     def make_room(self) -> None:
-        is_stranger = self._serving.claim is Claim.STRANGER
-        reason = "it has asked nothing yet" if is_stranger else "it was idle for longest"
+        has_asked_nothing = self._serving.claim is Claim.NOTHING_ASKED
+        reason = "it has asked nothing yet" if has_asked_nothing else "it was idle for longest"
         self._warn_of_closing(f"{reason}, and the listener is full")
         self.abort()
 

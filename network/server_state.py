@@ -47,11 +47,11 @@ class Peer:
 class Claim(IntEnum):
     """What a connection has shown to its listener; a full one closes those with the least claim first.
 
-    A stranger has asked nothing that was admitted and could be read, besides ApiVersions and SASL. A node has asked
+    NOTHING_ASKED: no request was admitted and read, besides ApiVersions and SASL. A node has asked
     what keeps the quorum and its brokers together.
     """
 
-    STRANGER = 0
+    NOTHING_ASKED = 0
     CLIENT = 1
     NODE = 2
 
@@ -59,8 +59,9 @@ class Claim(IntEnum):
 class Member(Protocol):
     """A connection as its server knows it, open or on the way to it; `closed` is done once it is gone or replaced.
 
-    `may_go_since` is its claim and since when it is idle, a stranger since it came. None while a request is under way,
-    and on the way to an open connection. `make_room` closes it for another one.
+    `may_go_since` is its claim and the time since which it is idle; before its first request, the time at which it
+    came. None while a request is under way, and on the way to an open connection. `make_room` closes it for another
+    one.
     """
 
     closed: "asyncio.Future[None]"

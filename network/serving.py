@@ -18,9 +18,9 @@ from kquorum.wire.protocol.headers import RequestHeader, UnsupportedRequest, dec
 
 _NO_VERSION = (0, -1)
 # What strangers may ask has no arrays; a newer client may add some tagged fields.
-_ELEMENTS_OF_STRANGERS = 64
+_ELEMENTS_BEFORE_LOGIN = 64
 # Of a connection before authentication. SCRAM takes four, and Kafka has no patience for a second ApiVersions.
-_REQUESTS_OF_STRANGERS = 16
+_REQUESTS_BEFORE_LOGIN = 16
 _LONGEST_CLIENT_ID_IN_LOG = 64
 # About what an element of an array takes in memory when it is read; it may have been a single byte.
 _ELEMENT_BYTES = 250
@@ -50,7 +50,7 @@ class RequestServing:
         "_on_sasl",
         "_peer",
         "_replies",
-        "_requests_of_stranger",
+        "_requests_before_login",
         "_state",
         "claim",
     )
@@ -69,9 +69,9 @@ class RequestServing:
         self._peer = peer
         self._authentication = authentication
         self._is_gated = authentication.principal is None
-        self._requests_of_stranger = 0
+        self._requests_before_login = 0
         # The weightiest request that was admitted and could be read.
-        self.claim = Claim.STRANGER
+        self.claim = Claim.NOTHING_ASKED
         self._now_s = now_s
         self._on_sasl = on_sasl
 
@@ -151,7 +151,7 @@ class RequestServing:
         self, header: RequestHeader, api: ApiVersion, frame: bytes, position: int, received_at_s: float
     ) -> None:
         """Pre-authentication requests are read in the loop: they are short and contain no arrays."""
-        request, _ = read_request(api.api_key, api.version, frame, position, _ELEMENTS_OF_STRANGERS)
+        request, _ = read_request(api.api_key, api.version, frame, position, _ELEMENTS_BEFORE_LOGIN)
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
         if api.api_key == ApiKey.API_VERSIONS:
             reply(self._state.api_versions.answer(request, api.version, self._state.features()))
@@ -159,10 +159,10 @@ class RequestServing:
             self._serve_sasl(header, request, reply, self._now_s())
 
     def _count_stranger(self) -> None:
-        self._requests_of_stranger += 1
-        if self._requests_of_stranger > _REQUESTS_OF_STRANGERS:
+        self._requests_before_login += 1
+        if self._requests_before_login > _REQUESTS_BEFORE_LOGIN:
             self._state.counters.unauthenticated_connections_closed += 1
-            raise Refused(f"it has not authenticated within {_REQUESTS_OF_STRANGERS} requests")
+            raise Refused(f"it has not authenticated within {_REQUESTS_BEFORE_LOGIN} requests")
 
     def _context(self, header: RequestHeader, frame: bytes, waited_s: float) -> RequestContext:
         authentication = self._authentication

@@ -170,7 +170,7 @@ class MemberGate:
         self._principal_of = principal_of
 
     def client_of(self, caller: Caller) -> str:
-        """Its principal; where it shows no certificate, or one that names nobody, its address."""
+        """Its principal; its address where it shows no certificate, or one without a principal."""
         certificate = _certificate_of(caller)
         try:
             return client_of(caller) if certificate is None else self._principal_of(certificate)

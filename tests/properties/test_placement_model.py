@@ -37,7 +37,7 @@ class ModelRack:
         self.nexts = [places[0] if places else 0 for places in fewest]
 
     def members(self, leader: int | None) -> Iterator[int]:
-        """Whom one partition takes, one after the other; a ring is begun when it is come to."""
+        """The brokers that one partition takes, in order; a ring is drawn when the placer reaches it."""
         for number, ring in enumerate(self.rings):
             if number == 0 and leader is not None:
                 start = ring.index(leader)

@@ -87,7 +87,7 @@ def diff(
     parquet: ParquetFolder = None,
     master: Master = LOCAL,
 ) -> None:
-    """Show what was added, removed and changed between two moments, and by whom where an audit note tells."""
+    """Show what was added, removed and changed between two moments, and the author where an audit note names one."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
     from kquorum.cli.commands.audit.answers import give
     from kquorum.cli.commands.audit.query import asked_by_word, asking

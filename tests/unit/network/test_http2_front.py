@@ -1,4 +1,4 @@
-"""The front before an HTTP/2 server: who is let in, what is passed on and when, and who the server is told it is."""
+"""The front before an HTTP/2 server: connections accepted, bytes passed on, and the identity of each."""
 
 import asyncio
 import logging

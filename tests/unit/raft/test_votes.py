@@ -1,4 +1,4 @@
-"""Who gets the vote, by the role of the one who is asked (rules R5.3, R5.4)."""
+"""Which candidate gets the vote, by the role of the voter (rules R5.3, R5.4)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

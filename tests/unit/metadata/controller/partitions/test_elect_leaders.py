@@ -229,7 +229,7 @@ class TestPeriodic:
 
     @pytest.mark.parametrize("allowed", [True, False])
     def test_unclean_elections(self, allowed: bool) -> None:
-        """A topic that is told so while no node leads it gets a leader at the next turn."""
+        """A topic whose config changes while it has no leader gets one at the next turn."""
         world = ready(unclean_leader_election_interval_ms=5_000)
         world.create(assigned("a", (1, 2, 4), (1, 3, 4)), assigned("b", (1, 2, 4)))
         fence(world, 0, 2, 3, 4, 1)
