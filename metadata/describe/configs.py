@@ -389,10 +389,10 @@ def describe_configs_in_slices(question: DescribeRequest) -> Iterator[EncodedBod
     parts: list[bytes] = []
     part: list[DescribeConfigsResult] = []
     entries = 0
-    for result, its_entries in _results(question, request):
+    for number, (result, its_entries) in enumerate(_results(question, request), 1):
         part.append(result)
         entries += its_entries
-        if entries >= ENTRIES_AT_ONCE:
+        if entries >= ENTRIES_AT_ONCE and number < len(request.resources):
             parts.append(_encoded_results(part, version, is_flexible=is_flexible))
             part, entries = [], 0
             yield None
