@@ -72,7 +72,7 @@ class SharedBucket:
         self._is_armed = False
 
     def take(self, cost: int, now_s: float) -> bool:
-        """Whether there was so much, and nobody else waits for it."""
+        """Take `cost` if there is as much and no other connection waits for it; whether it was taken."""
         return not self._line and not self._is_serving and self._bucket.take(cost, now_s)
 
     def wait(self, waiter: Waiter) -> None:

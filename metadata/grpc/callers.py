@@ -1,7 +1,7 @@
-"""Who calls a service behind the front (network.http2_front): gRPC itself sees the front's end of a socket only.
+"""The caller of a service behind the front (network.http2_front): gRPC itself sees the front's end of a socket only.
 
-Services ask the context of a call for its peer and certificate as they would without a front. A connection that did not
-come through the front is nobody's, and its calls are refused.
+Services ask the context of a call for its peer and certificate as they would without a front. The calls of a
+connection that did not come through the front are refused.
 """
 
 import inspect

@@ -23,7 +23,7 @@ ACLS_HISTORY = StructType(
     [
         SOURCE,
         column("acl_id", STRING, "id of the entry"),
-        column("principal", STRING, "whom it is for, as in User:alice"),
+        column("principal", STRING, "the principal that the entry allows or denies, as in User:alice"),
         column("host", STRING, "from which address; * for any"),
         column("permission", STRING, "ALLOW or DENY"),
         column("operation", STRING, "READ, WRITE, ALTER_CONFIGS, ...; UNKNOWN(number) if Kafka 4.3 has none"),

@@ -40,7 +40,7 @@ AUDIT_NOTES = StructType(
         column("api", STRING, "which request it was, by Kafka's name"),
         column("correlation_id", INT, "correlation id of the request"),
         column("reason", STRING, "what was asked for, in the controller's words"),
-        column("operator_reason", STRING, "why, in the words of whoever asked; empty when nothing was said"),
+        column("operator_reason", STRING, "the reason that the request gave; empty when it gave none"),
         column("covered_records", LONG, "how many records behind the note carry the request out"),
         column("covered_from_offset", LONG, "offset of the first of them"),
         column("covered_to_offset", LONG, "offset of the last of them, inclusive"),

@@ -54,7 +54,11 @@ BROKERS_HISTORY = StructType(
         ),
         column("broker_epoch", LONG, "epoch of the registration"),
         column("incarnation_id", STRING, "uuid of the process that registered"),
-        column("fenced", BOOLEAN, "whether it is fenced: it then leads nothing and is told to nobody"),
+        column(
+            "fenced",
+            BOOLEAN,
+            "whether it is fenced: it then leads no partition, and clients do not learn of it",
+        ),
         column("in_controlled_shutdown", BOOLEAN, "whether it is handing over what it leads"),
         *REGISTRATION,
         column("cordoned_log_dirs", STRINGS, "directories that take no new partitions; null if never told"),

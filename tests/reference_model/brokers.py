@@ -156,7 +156,7 @@ def _next_due_ms(cluster: Cluster) -> int:
 
 
 def _elect_clean_leaders(cluster: Cluster) -> None:
-    """Where there is no leader although somebody is up who has all of the data, or may be all that is left of it."""
+    """Partitions without a leader although a broker with all of the data, or with all that is left of it, is up."""
     for name, index, part in cluster.places():
         with_data = set(part.isr) or part.eligible.union(part.last_known)
         if part.leader == NOBODY and with_data & cluster.active():

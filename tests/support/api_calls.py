@@ -34,13 +34,9 @@ def answer_of(api_key: int, version: int, answer: Any) -> Any:
 
 
 def read_answer(api_key: int, version: int, answer: Any) -> Any:
-    """The message that a client reads, whatever a handler answered with."""
-    encoded = encode(build(response_class(api_key, version), answer))
+    """The message that a client reads: of a message, of values, of bytes, or of kio's entity."""
+    entity = build(response_class(api_key, version), answer) if isinstance(answer, dict) else answer
+    encoded = encode_body(entity, version)
     message, end = message_codec.decode(message_types(api_key)[1], version, encoded)
     assert end == len(encoded), f"{len(encoded) - end} bytes follow the answer"
     return message
-
-
-def as_answered(api_key: int, version: int, answer: Any) -> Any:
-    """The message that a client reads: of a message, of bytes, or of kio's entity."""
-    return message_codec.decode(message_types(api_key)[1], version, encode_body(answer, version))[0]

@@ -245,10 +245,10 @@ def acceptable_leaders(
     broker_to_add: int | None = None,
     unclean_broker: int | None = None,
 ) -> Callable[[int], bool]:
-    """Who may lead a partition.
+    """Which brokers may lead a partition.
 
     While a fence or an unfence is being decided, the image still shows the broker as it was: it counts here as what
-    it is about to be. So does who is being removed in many turns.
+    the decision makes it. A broker whose removal takes many turns counts as fenced.
     """
     brokers = context.image.cluster.brokers
     excluded = (broker_to_remove, unclean_broker)

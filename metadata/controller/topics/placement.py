@@ -58,7 +58,7 @@ class _Rack:
         self.next_load = (self.load + 1) / self._per_broker
 
     def follower(self) -> int:
-        """Whom to take for a partition that is led elsewhere: each that takes any begins one step further."""
+        """The next broker of the rack's ring for a follower; an unfenced one where there is any."""
         self.add_load(1)
         if ring := self.unfenced:
             self._next += 1

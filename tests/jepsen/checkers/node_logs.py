@@ -29,8 +29,8 @@ _SHOWN_MAX = 20
 class NodeLogs:
     """A node that ended by itself, or logged an error of ours, or said that its state is not what the log leads to,
     makes the run invalid, whatever clients saw; and so do two nodes that say of one epoch that they lead it, or one
-    that says so twice: whoever led and was started again has to win another epoch. In doubt when nobody ever said that
-    it leads, for then their words have changed."""
+    that says so twice: a leader that was started again has to win another epoch. Unknown when no node ever said that it
+    leads: then the nodes' words have changed."""
 
     name = "nodes"
 

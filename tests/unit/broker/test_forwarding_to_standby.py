@@ -20,7 +20,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_request_header, encode_body, encode_response
-from tests.support.api_calls import as_answered
+from tests.support.api_calls import read_answer
 from tests.support.running_controllers import run
 from tests.unit.broker.test_listener import broker
 
@@ -88,7 +88,7 @@ def said(api_key: ApiKey, version: int, error: ErrorCode) -> Any:
 
 @pytest.mark.parametrize("api_key", sorted(REPLICAS_APIS))
 @pytest.mark.parametrize("is_wrapped", [True, False])
-def test_the_leader_is_asked_when_a_standby_has_answered(api_key: ApiKey, is_wrapped: bool) -> None:
+def test_the_leader_is_asked_when_a_standby_hread_answer(api_key: ApiKey, is_wrapped: bool) -> None:
     """An earlier version wraps the replica's answer, as Kafka's does that of a change of the voters."""
 
     def refuse(asked: ApiKey, version: int) -> Any | ErrorCode:
@@ -111,7 +111,7 @@ def test_the_leader_is_asked_when_a_standby_has_answered(api_key: ApiKey, is_wra
                 version = codec.RAFT_APIS[api_key][1]
                 request = codec.encode_request(REQUESTS[api_key], version)
                 answer = await node.client.send_request(request, version)
-                assert answer == as_answered(api_key, version, said(api_key, version, ErrorCode.none))
+                assert answer == read_answer(api_key, version, said(api_key, version, ErrorCode.none))
             assert (standby.asked, leader.asked) == ([api_key], [api_key])
         finally:
             await standby.server.stop()

@@ -23,7 +23,7 @@ from tests.support.certificates import authority, issued
 from tests.support.grpc_harness import failure_of, run, serving, tls_of
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
-from tests.unit.metadata.grpc.watching import Nobody
+from tests.unit.metadata.grpc.watching import NoCallsExpected
 
 MEMBER, HERE = "User:CN=member", "10.0.0.1"
 principal_of = principal_of_certificate(parse_mapping_rules(""))
@@ -146,7 +146,7 @@ def test_over_mutual_tls_the_client_is_whom_its_certificate_names() -> None:
 
         source = FakeSource()
         member_gate = MemberGate(RequestAuthorizer(authorizer()), source.committed_image, named)
-        calls = BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), member_gate)
+        calls = BrokerCalls(MEMBERSHIP, NoCallsExpected(), NoCallsExpected(), member_gate)
         security = tls_of(
             {
                 "ssl.keystore.type": "PEM",

@@ -18,16 +18,16 @@ from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 
 
-class Nobody:
+class NoCallsExpected:
     async def request(self, api_key: object, body: object) -> Any:
-        raise AssertionError(f"nobody asks for {api_key}")
+        raise AssertionError(f"unexpected request {api_key}")
 
 
 @asynccontextmanager
 async def watching(source: FakeSource, **options: Any) -> AsyncIterator[Any]:
     gate = MemberGate(RequestAuthorizer(None), source.committed_image, lambda _: "User:ANONYMOUS")
     async with serving(
-        source, broker_calls=BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), gate), **options
+        source, broker_calls=BrokerCalls(MEMBERSHIP, NoCallsExpected(), NoCallsExpected(), gate), **options
     ) as rig:
         make_stub: Callable[[grpc.aio.Channel], Any] = BrokerStub
         yield make_stub(rig.channel)

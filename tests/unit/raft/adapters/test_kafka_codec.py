@@ -36,7 +36,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types, request_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import EncodedBody, encode_body
-from tests.support.api_calls import as_answered, as_read
+from tests.support.api_calls import as_read, read_answer
 
 M = TypeVar("M", bound=Message)
 
@@ -232,7 +232,7 @@ def test_another_partition_is_an_invalid_request(api_key: ApiKey, topics: list[A
         entity = build(cls, superset(cls, topics))
         refusal = codec.decode_request(api_key, as_read(api_key, version, entity))
         assert isinstance(refusal, Refusal)
-        answer = as_answered(api_key, version, refusal.response)
+        answer = read_answer(api_key, version, refusal.response)
         assert (answer.error_code, answer.topics) == (ErrorCode.invalid_request, ())
 
 
@@ -284,7 +284,7 @@ def test_a_fetch_of_another_topic_is_an_invalid_request(topic: dict[str, object]
         entity = build(request_class(ApiKey.FETCH, version), body)
         refusal = codec.decode_request(ApiKey.FETCH, as_read(ApiKey.FETCH, version, entity))
         assert isinstance(refusal, Refusal)
-        answer = as_answered(ApiKey.FETCH, version, refusal.response)
+        answer = read_answer(ApiKey.FETCH, version, refusal.response)
         assert (answer.error_code, answer.responses) == (ErrorCode.invalid_request, ())
 
 
@@ -296,7 +296,7 @@ def test_describing_another_partition_is_answered_for_each_of_them() -> None:
             ApiKey.DESCRIBE_QUORUM, as_read(ApiKey.DESCRIBE_QUORUM, version, entity)
         )
         assert isinstance(refusal, Refusal)
-        answer = as_answered(ApiKey.DESCRIBE_QUORUM, version, refusal.response)
+        answer = read_answer(ApiKey.DESCRIBE_QUORUM, version, refusal.response)
         found = [(item.partition_index, item.error_code) for item in answer.topics[0].partitions]
         assert found == [(4, ErrorCode.unknown_topic_or_partition), (5, ErrorCode.unknown_topic_or_partition)]
 

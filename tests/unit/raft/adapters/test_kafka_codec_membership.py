@@ -29,7 +29,7 @@ from kquorum.wire.messages import update_raft_voter
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class
 from kquorum.wire.protocol.entities import build
-from tests.support.api_calls import as_answered
+from tests.support.api_calls import read_answer
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))
@@ -54,7 +54,7 @@ def answered(api_key: ApiKey, version: int, response: Response, **given: Any) ->
     answer = codec.encode_response(
         api_key, version, response, given.get("endpoints", {}), given.get("listener", "")
     )
-    return codec.decode_response(api_key, as_answered(api_key, version, answer), "CONTROLLER")
+    return codec.decode_response(api_key, read_answer(api_key, version, answer), "CONTROLLER")
 
 
 @pytest.mark.parametrize(("api_key", "first", "response"), LEADER_NAMING)
@@ -108,7 +108,7 @@ def test_the_endpoint_of_another_node_is_not_the_leaders() -> None:
         ],
         "node_endpoints": [{"node_id": 2, "host": "c2", "port": 9093}],
     }
-    answer = as_answered(ApiKey.VOTE, 2, build(response_class(ApiKey.VOTE, 2), values))
+    answer = read_answer(ApiKey.VOTE, 2, build(response_class(ApiKey.VOTE, 2), values))
     decoded = codec.decode_response(ApiKey.VOTE, answer)
     assert isinstance(decoded, VoteResponse)
     assert decoded == VoteResponse(leader_id=1, leader_epoch=6)
@@ -150,7 +150,7 @@ def test_a_listener_tells_the_kraft_versions_that_the_leader_asks_for() -> None:
     lowest, highest = codec.CALLED_APIS[ApiKey.API_VERSIONS]
     for version in range(lowest, highest + 1):
         request = messages.ApiVersionsRequest(client_software_name="x", client_software_version="1")
-        told = as_answered(ApiKey.API_VERSIONS, version, answers.answer(request, version, features))
+        told = read_answer(ApiKey.API_VERSIONS, version, answers.answer(request, version, features))
         expected = VersionRange(0, 1) if version >= 4 else None
         found = codec.decode_response(ApiKey.API_VERSIONS, told)
         assert found == ApiVersionsResponse(kraft_versions=expected)
@@ -161,7 +161,7 @@ def test_a_node_that_does_not_name_kraft_version_or_refuses_says_none() -> None:
     request = messages.ApiVersionsRequest(client_software_name="x", client_software_version="1")
     for features in (ServerFeatures(), ServerFeatures(supported=(SupportedFeature("x", 0, 1),))):
         answer = ApiVersionsAnswers({}).answer(request, version, features)
-        told = as_answered(ApiKey.API_VERSIONS, version, answer)
+        told = read_answer(ApiKey.API_VERSIONS, version, answer)
         assert codec.decode_response(ApiKey.API_VERSIONS, told) == ApiVersionsResponse()
     refused = messages.ApiVersionsResponse(error_code=ErrorCode.invalid_request)
     assert codec.decode_response(ApiKey.API_VERSIONS, refused) == ApiVersionsResponse(

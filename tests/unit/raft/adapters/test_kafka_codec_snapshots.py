@@ -16,7 +16,7 @@ from kquorum.wire.messages import fetch_snapshot as messages
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
-from tests.support.api_calls import as_answered, as_read
+from tests.support.api_calls import as_read, read_answer
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire
 
 ID = OffsetAndEpoch(300, 7)
@@ -57,7 +57,7 @@ def test_a_request_keeps_everything_but_the_directory_in_version_0() -> None:
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_comes_out_as_it_went_in(answer: FetchSnapshotResponse, version: int) -> None:
     message = codec.encode_response(ApiKey.FETCH_SNAPSHOT, version, answer, {})
-    read = as_answered(ApiKey.FETCH_SNAPSHOT, version, message)
+    read = read_answer(ApiKey.FETCH_SNAPSHOT, version, message)
     assert codec.decode_response(ApiKey.FETCH_SNAPSHOT, read) == answer
 
 
@@ -66,7 +66,7 @@ def test_the_answer_says_where_the_leader_listens_from_version_1_on() -> None:
     answers = [
         codec.decode_response(
             ApiKey.FETCH_SNAPSHOT,
-            as_answered(
+            read_answer(
                 ApiKey.FETCH_SNAPSHOT,
                 version,
                 codec.encode_response(ApiKey.FETCH_SNAPSHOT, version, ANSWERS[0], {1: place}),
@@ -91,7 +91,7 @@ def test_another_topic_is_refused_and_not_understood() -> None:
     refusal = codec.decode_request(ApiKey.FETCH_SNAPSHOT, as_read(ApiKey.FETCH_SNAPSHOT, 1, request))
     assert isinstance(refusal, Refusal)
     answer = codec.decode_response(
-        ApiKey.FETCH_SNAPSHOT, as_answered(ApiKey.FETCH_SNAPSHOT, 1, refusal.response)
+        ApiKey.FETCH_SNAPSHOT, read_answer(ApiKey.FETCH_SNAPSHOT, 1, refusal.response)
     )
     assert answer.error is ErrorCode.invalid_request  # type: ignore[union-attr]
     with pytest.raises(DecodeError, match="metadata partition"):

@@ -27,7 +27,7 @@ from kquorum.wire.messages import fetch
 from kquorum.wire.messages.update_raft_voter import UpdateRaftVoterResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
-from tests.support.api_calls import as_answered, request_of
+from tests.support.api_calls import read_answer, request_of
 
 VOTE = VoteRequest(
     cluster_id="c",
@@ -76,7 +76,7 @@ def test_requests_get_ids_of_their_own_and_answers_in_the_version_asked() -> Non
     listener.requests.respond(OutboundResponse(second.request_id, answer))
     assert old == []
     listener.requests.respond(OutboundResponse(first.request_id, answer))
-    oldest, newest = as_answered(ApiKey.VOTE, 0, old[0]), as_answered(ApiKey.VOTE, 2, new[0])
+    oldest, newest = read_answer(ApiKey.VOTE, 0, old[0]), read_answer(ApiKey.VOTE, 2, new[0])
     assert (oldest.node_endpoints, newest.node_endpoints[0].host) == ((), "c1")
     assert listener.requests.open_requests == 0
 

@@ -42,7 +42,7 @@ def alter(world: World, *changes: dict[str, Any]) -> dict[str, Values]:
         upsertions=[each for each in changes if "salt" in each],
     )
     results = {each.user: each for each in answer.results}
-    assert len(results) == len(answer.results), "a user is told of once"
+    assert len(results) == len(answer.results), "each user has one result"
     return results
 
 
