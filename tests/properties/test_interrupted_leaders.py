@@ -254,7 +254,7 @@ def topics_created(raft: FakeRaft) -> set[str]:
     return created | held_back
 
 
-def test_what_wread_answer_as_created_is_in_the_log(stories: list[Story]) -> None:
+def test_what_was_answered_as_created_is_in_the_log(stories: list[Story]) -> None:
     for story in stories:
         codes = {name: answers[0].topics[0].error_code for name, answers in story.answers}
         assert {name for name, code in codes.items() if code is ErrorCode.none} <= topics_created(story.raft)

@@ -88,7 +88,7 @@ def said(api_key: ApiKey, version: int, error: ErrorCode) -> Any:
 
 @pytest.mark.parametrize("api_key", sorted(REPLICAS_APIS))
 @pytest.mark.parametrize("is_wrapped", [True, False])
-def test_the_leader_is_asked_when_a_standby_hread_answer(api_key: ApiKey, is_wrapped: bool) -> None:
+def test_the_leader_is_asked_when_a_standby_has_answered(api_key: ApiKey, is_wrapped: bool) -> None:
     """An earlier version wraps the replica's answer, as Kafka's does that of a change of the voters."""
 
     def refuse(asked: ApiKey, version: int) -> Any | ErrorCode:

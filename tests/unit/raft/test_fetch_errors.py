@@ -118,7 +118,7 @@ def test_a_peer_that_refuses_authorization_is_left_alone_for_a_while(
     assert len(context.sent(kind)) == 1
 
 
-def test_an_observer_that_wread_answer_with_an_error_asks_again_after_the_back_off() -> None:
+def test_an_observer_that_was_answered_with_an_error_asks_again_after_the_back_off() -> None:
     context = RaftContext(voters=(2,), state=QuorumState(leader_epoch=5), retry_backoff_ms=50)
     (fetch,) = context.sent(FetchRequest)
     context.answer(fetch, FetchResponse(error=ErrorCode.unknown_server_error, is_top_level=True))

@@ -25,7 +25,7 @@ def fetch_once(context: RaftContext) -> None:
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3)], ids=["voter", "observer"])
 @pytest.mark.parametrize("has_fetched", [False, True])
-def test_a_follower_grants_pre_votes_until_its_leader_hread_answer(
+def test_a_follower_grants_pre_votes_until_its_leader_has_answered(
     voters: tuple[int, ...], has_fetched: bool
 ) -> None:
     context = RaftContext(voters=voters, state=QuorumState(leader_epoch=2, leader_id=3))

@@ -140,7 +140,7 @@ def test_a_client_that_leaves_cancels_its_handler_and_no_other() -> None:
     run(work())
 
 
-def test_what_wread_answer_is_not_cancelled_when_its_client_leaves_afterwards() -> None:
+def test_what_was_answered_is_not_cancelled_when_its_client_leaves_afterwards() -> None:
     async def work() -> None:
         parked = Parked()
         async with broker(lambda: None, apis=parked.apis) as node, another(node) as other:
