@@ -20,8 +20,6 @@ import time
 from collections.abc import Callable, Sequence
 from random import Random
 
-from kio.schema.errors import ErrorCode
-
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from benchmarks.controller_failover import LEVEL, NODE_ID, START_MS, BenchmarkRaft, image_of
@@ -33,15 +31,16 @@ from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.metadata_version import record_version
 from kquorum.metadata.image.partitions import warm_columns
 from kquorum.metadata.loader import MetadataLoader
-from kquorum.wire.codec import encode
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.create_topics import CreateTopicsResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.bodies import read_request
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import decode_record, encode_record
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 BROKERS = 10
 VERSION = 7

@@ -44,16 +44,16 @@ from kquorum.metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import Accumulator
-from kquorum.wire.codec import encode
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.message_schema import Response
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.bodies import read_request
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import encode_record
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 REPLICAS = 3
 NODE_ID = 3000

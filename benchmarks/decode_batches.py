@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v17.request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kio.schema.fetch.v17.response import FetchableTopicResponse, FetchResponse, PartitionData
 from kio.serial import entity_reader, entity_writer
 
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
 from kquorum.wire.record_batch import check_batch, read_batch_header, read_records, write_batch
 from kquorum.wire.record_frame import decode_record, encode_record
+from tests.support.kio.codec import decode, encode
 
 TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 DIRECTORIES = tuple(UUID(int=1000 + number) for number in range(3))

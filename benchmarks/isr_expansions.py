@@ -14,8 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kio.schema.errors import ErrorCode
-
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_creation import Creator
 from benchmarks.controller_failover import START_MS, image_of
@@ -24,14 +22,15 @@ from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.wire import message_codec
-from kquorum.wire.codec import encode
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.alter_partition import AlterPartitionResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.bodies import read_request
-from kquorum.wire.protocol.entities import build
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 BROKERS, PARTITIONS_OF_A_TOPIC, VERSION = 3, 500, 3
 BACK = 2

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from benchmarks._report import hardware, print_result
-from kquorum.wire import codec, message_codec
+from kquorum.wire import message_codec
 from kquorum.wire.message_schema import Message, Response
 from kquorum.wire.messages import alter_partition, create_topics, fetch, metadata, produce
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.messages.error_codes import ErrorCode
+from tests.support.kio import codec
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
 
 RUNS = 9
 SECONDS_PER_RUN = 0.05

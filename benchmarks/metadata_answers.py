@@ -24,11 +24,11 @@ from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.image.cluster import ClusterImage, Endpoint
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.warm_up import warm_up
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 LISTENER = "PLAINTEXT"
 CLUSTER = "benchmark"

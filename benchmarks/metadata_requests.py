@@ -27,10 +27,10 @@ import uvloop
 from benchmarks import _metadata_peers as peers
 from benchmarks._report import hardware, percentile, print_result
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 
 START_S = 60.0
 ASKED_TOPIC = "topic-00000"

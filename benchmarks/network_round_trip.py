@@ -23,11 +23,12 @@ import uvloop
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.requests import Handler, Reply, RequestContext
 from kquorum.network.server import KafkaServer
-from kquorum.wire.codec import encode
-from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import EncodedBody, encode_request
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 HOST = "127.0.0.1"
 API, VERSION = ApiKey.BROKER_HEARTBEAT, 1

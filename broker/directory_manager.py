@@ -12,17 +12,24 @@ What was assigned is forgotten: the image tells if it has to be assigned again.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import numpy as np
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.directory_columns import own_replicas
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import DIRECTORIES
 from kquorum.metadata.image.partitions import Column, PartitionTable
+from kquorum.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    RequestDirectoryData,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from kquorum.wire.messages.error_codes import ErrorCode
 
 # Kafka's.
 MAX_ASSIGNMENTS_PER_REQUEST: Final = 2250
@@ -68,8 +75,8 @@ class DirectoryManager:
     def next_deadline_ms(self) -> int | None:
         return self._due_ms if self._can_ask() else None
 
-    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> Mapping[str, object] | None:
-        """Values of an AssignReplicasToDirsRequest, which then counts as under way; None when nothing is due."""
+    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> AssignReplicasToDirsRequest | None:
+        """A request, which then counts as under way; None when nothing is due."""
         if broker_epoch < 0 or now_ms < self._due_ms or not self._can_ask():
             return None
         counts = self._counts.copy()
@@ -79,14 +86,13 @@ class DirectoryManager:
             counts[number] += 1
             assignments.append((topic_id, partition_id, number))
         self._in_flight = tuple(assignments)
-        return {
-            "broker_id": self._broker_id,
-            "broker_epoch": broker_epoch,
-            "directories": _by_directory(self._directories, assignments),
-        }
+        return AssignReplicasToDirsRequest(
+            broker_id=self._broker_id,
+            broker_epoch=broker_epoch,
+            directories=_by_directory(self._directories, assignments),
+        )
 
-    def handle_reply(self, now_ms: int, response: Any) -> None:
-        """`response` is an AssignReplicasToDirsResponse."""
+    def handle_reply(self, now_ms: int, response: AssignReplicasToDirsResponse) -> None:
         if response.error_code is not ErrorCode.none:
             self.handle_failure(now_ms)
             return
@@ -174,15 +180,18 @@ class DirectoryManager:
 
 def _by_directory(
     directories: Sequence[UUID], assignments: Iterable[_Assignment]
-) -> list[Mapping[str, object]]:
-    grouped: dict[int, dict[UUID, list[Mapping[str, object]]]] = {}
+) -> tuple[RequestDirectoryData, ...]:
+    grouped: dict[int, dict[UUID, list[RequestPartitionData]]] = {}
     for topic_id, partition_id, number in assignments:
         topics = grouped.setdefault(number, {})
-        topics.setdefault(topic_id, []).append({"partition_index": partition_id})
-    return [
-        {
-            "id_": directories[number],
-            "topics": [{"topic_id": each, "partitions": partitions} for each, partitions in topics.items()],
-        }
+        topics.setdefault(topic_id, []).append(RequestPartitionData(partition_index=partition_id))
+    return tuple(
+        RequestDirectoryData(
+            id_=directories[number],
+            topics=tuple(
+                RequestTopicData(topic_id=each, partitions=tuple(partitions))
+                for each, partitions in topics.items()
+            ),
+        )
         for number, topics in grouped.items()
-    ]
+    )

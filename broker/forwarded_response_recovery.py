@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.request_effects import (
     Change,
     ConfigsOf,
@@ -31,6 +29,7 @@ from kquorum.wire.messages.create_partitions import (
 from kquorum.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from kquorum.wire.messages.delete_acls import DeleteAclsResponse
 from kquorum.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 # Their answers hold an outcome for each entry of the request, and little else.

@@ -1,11 +1,10 @@
 """What a broker says of itself, and how often it speaks: the values of its lifecycle."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from kquorum.metadata.configs.table import default_number
-from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.messages.broker_registration import Feature, Listener
 
 NO_EPOCH = -1
 
@@ -26,21 +25,13 @@ class LifecycleConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerIdentity:
-    """What a registration says (BrokerRegistrationRequest); `listeners` and `features` as mappings of its fields."""
+    """What a registration says (BrokerRegistrationRequest)."""
 
     broker_id: int
     cluster_id: str
     incarnation_id: UUID
-    listeners: tuple[Mapping[str, object], ...]
-    features: tuple[Mapping[str, object], ...]
+    listeners: tuple[Listener, ...]
+    features: tuple[Feature, ...]
     rack: str | None = None
     log_dirs: tuple[UUID, ...] = ()
     previous_broker_epoch: int = NO_EPOCH
-
-
-@dataclass(frozen=True, slots=True)
-class LifecycleRequest:
-    """A request to the active controller, as plain values of its newest version."""
-
-    api_key: ApiKey
-    values: Mapping[str, object]

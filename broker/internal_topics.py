@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kquorum.metadata.configs.resolution import NodeConfigs
-from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
 _AS_THE_CONTROLLER: Final = -1
 
@@ -18,19 +18,20 @@ class _Shape:
     configs: Mapping[str, object] = field(default_factory=dict)
 
 
-def creatable_topic(name: str, node: NodeConfigs) -> Values:
+def creatable_topic(name: str, node: NodeConfigs) -> CreatableTopic:
     """An entry of a CreateTopicsRequest, by the configs of the broker that sends it.
 
     What the config file of this broker leaves open for an ordinary topic, the controller decides by its own.
     """
     shape = _INTERNAL.get(name, _ordinary)(node)
-    return {
-        "name": name,
-        "num_partitions": shape.partitions,
-        "replication_factor": shape.replication_factor,
-        "assignments": (),
-        "configs": [{"name": key, "value": str(value)} for key, value in shape.configs.items()],
-    }
+    return CreatableTopic(
+        name=name,
+        num_partitions=shape.partitions,
+        replication_factor=shape.replication_factor,
+        configs=tuple(
+            CreatableTopicConfig(name=key, value=str(value)) for key, value in shape.configs.items()
+        ),
+    )
 
 
 def _ordinary(node: NodeConfigs) -> _Shape:

@@ -11,13 +11,11 @@ Sans-IO: told of images, asked for the request that is due, told of its outcome.
 partition which was asked for is not asked for again until an image with a newer partition epoch, or a pause, has come.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
-
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.isr_columns import active_brokers, incomplete, shrunk
 from kquorum.metadata.image.delta import MetadataDelta
@@ -25,6 +23,14 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, Column
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.metadata.isr_changes import changes_of_isr
+from kquorum.wire.message_schema import ByVersion
+from kquorum.wire.messages.alter_partition import (
+    AlterPartitionResponse,
+    BrokerState,
+    RequestPartitionData,
+)
+from kquorum.wire.messages.error_codes import ErrorCode
 
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 5_000
@@ -81,12 +87,12 @@ class IsrManager:
             return None
         return min((wish.due_ms for _, wish in self._all_wishes()), default=None)
 
-    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> Mapping[str, object] | None:
-        """Values of an AlterPartitionRequest, which then counts as under way; None when nothing is due."""
+    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> ByVersion[AlterPartitionResponse] | None:
+        """An AlterPartitionRequest, which then counts as under way; None when nothing is due."""
         if self._in_flight or broker_epoch < 0:
             return None
         due = ((key, wish) for key, wish in self._all_wishes() if wish.due_ms <= now_ms)
-        topics: dict[UUID, list[Mapping[str, object]]] = {}
+        topics: dict[UUID, list[RequestPartitionData]] = {}
         asked = []
         for key, wish in list(islice(due, MAX_PARTITIONS_PER_REQUEST)):
             state = self._state(key)
@@ -98,10 +104,9 @@ class IsrManager:
             topics.setdefault(key.topic_id, []).append(self._change(key, state, missing))
             asked.append(key)
         self._in_flight = tuple(asked)
-        return None if not asked else _request(self._broker_id, broker_epoch, topics)
+        return None if not asked else changes_of_isr(self._broker_id, broker_epoch, topics)
 
-    def handle_reply(self, now_ms: int, response: Any) -> None:
-        """`response` is an AlterPartitionResponse of version 2 or 3."""
+    def handle_reply(self, now_ms: int, response: AlterPartitionResponse) -> None:
         asked, self._in_flight = self._in_flight, ()
         if response.error_code is not ErrorCode.none:
             self._back_off(now_ms, asked)
@@ -166,21 +171,20 @@ class IsrManager:
 
     def _change(
         self, key: PartitionKey, state: PartitionState, missing: tuple[int, ...]
-    ) -> Mapping[str, object]:
-        """In version 3 with broker epochs, so that the controller can refuse a replica that has restarted since."""
+    ) -> RequestPartitionData:
+        """With broker epochs, so that the controller can refuse a replica that has restarted since."""
         brokers = self._image.cluster.brokers
         members = (*state.isr, *missing)
-        return {
-            "partition_index": key.partition_index,
-            "leader_epoch": state.leader_epoch,
-            "new_isr": members,
-            "new_isr_with_epochs": [
-                {"broker_id": member, "broker_epoch": brokers[member].epoch if member in brokers else -1}
+        return RequestPartitionData(
+            partition_index=key.partition_index,
+            leader_epoch=state.leader_epoch,
+            new_isr_with_epochs=tuple(
+                BrokerState(broker_id=member, broker_epoch=brokers[member].epoch if member in brokers else -1)
                 for member in members
-            ],
-            "leader_recovery_state": state.leader_recovery_state,
-            "partition_epoch": state.partition_epoch,
-        }
+            ),
+            leader_recovery_state=state.leader_recovery_state,
+            partition_epoch=state.partition_epoch,
+        )
 
     def _back_off(
         self, now_ms: int, asked: Iterable[PartitionKey], succeeded: set[PartitionKey] | None = None
@@ -207,13 +211,3 @@ def _changed_topics(image: MetadataImage, delta: MetadataDelta) -> Iterator[tupl
         topic = image.topics.by_id.get(topic_id)
         if topic is not None:
             yield topic, ids
-
-
-def _request(
-    broker_id: int, broker_epoch: int, topics: Mapping[UUID, list[Mapping[str, object]]]
-) -> Mapping[str, object]:
-    return {
-        "broker_id": broker_id,
-        "broker_epoch": broker_epoch,
-        "topics": [{"topic_id": topic_id, "partitions": changes} for topic_id, changes in topics.items()],
-    }

@@ -10,12 +10,12 @@ controller is asked at once.
 
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
-from kquorum.broker.identity import NO_EPOCH, BrokerIdentity, LifecycleConfig, LifecycleRequest
+from kquorum.broker.identity import NO_EPOCH, BrokerIdentity, LifecycleConfig
 from kquorum.broker.lifecycle_states import BrokerState, LifecycleEvent, next_state
 from kquorum.raft.ports import RandomSource
-from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kquorum.wire.messages.broker_registration import BrokerRegistrationRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 
 FIRST_BACKOFF_MS = 100
 CATCH_UP_INTERVAL_MS = 10
@@ -121,7 +121,9 @@ class BrokerLifecycle:
         )
         self._move(LifecycleEvent.SHUTDOWN_ASKED)
 
-    def maybe_next_request(self, now_ms: int, applied_offset: int) -> LifecycleRequest | None:
+    def maybe_next_request(
+        self, now_ms: int, applied_offset: int
+    ) -> BrokerRegistrationRequest | BrokerHeartbeatRequest | None:
         """The request that is due now, which then counts as under way; `applied_offset` is -1 before any metadata."""
         if self._state in (BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN) or self._in_flight:
             return None
@@ -247,32 +249,25 @@ class BrokerLifecycle:
     def _move(self, event: LifecycleEvent) -> None:
         self._state = next_state(self._state, event)
 
-    def _registration(self) -> LifecycleRequest:
+    def _registration(self) -> BrokerRegistrationRequest:
         identity = self._identity
-        return LifecycleRequest(
-            ApiKey.BROKER_REGISTRATION,
-            {
-                "broker_id": identity.broker_id,
-                "cluster_id": identity.cluster_id,
-                "incarnation_id": identity.incarnation_id,
-                "listeners": identity.listeners,
-                "features": identity.features,
-                "rack": identity.rack,
-                "is_migrating_zk_broker": False,
-                "log_dirs": tuple(sorted(identity.log_dirs)),
-                "previous_broker_epoch": identity.previous_broker_epoch,
-            },
+        return BrokerRegistrationRequest(
+            broker_id=identity.broker_id,
+            cluster_id=identity.cluster_id,
+            incarnation_id=identity.incarnation_id,
+            listeners=identity.listeners,
+            features=identity.features,
+            rack=identity.rack,
+            log_dirs=tuple(sorted(identity.log_dirs)),
+            previous_broker_epoch=identity.previous_broker_epoch,
         )
 
-    def _heartbeat(self, applied_offset: int) -> LifecycleRequest:
-        return LifecycleRequest(
-            ApiKey.BROKER_HEARTBEAT,
-            {
-                "broker_id": self._identity.broker_id,
-                "broker_epoch": self._broker_epoch,
-                "current_metadata_offset": applied_offset,
-                "want_fence": not self._ready_to_unfence,
-                "want_shut_down": self._state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-                "offline_log_dirs": self._offline_log_dirs,
-            },
+    def _heartbeat(self, applied_offset: int) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(
+            broker_id=self._identity.broker_id,
+            broker_epoch=self._broker_epoch,
+            current_metadata_offset=applied_offset,
+            want_fence=not self._ready_to_unfence,
+            want_shut_down=self._state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            offline_log_dirs=self._offline_log_dirs,
         )

@@ -5,7 +5,7 @@ does not matter here: a finalized level which a broker does not claim would bar 
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kquorum.metadata.image.metadata_version import (
     DYNAMIC_QUORUM,
@@ -17,6 +17,9 @@ from kquorum.metadata.image.metadata_version import (
     METADATA_VERSION,
     MINIMUM_BOOTSTRAP_METADATA_VERSION,
 )
+from kquorum.wire.messages import broker_registration, controller_registration
+
+F = TypeVar("F", broker_registration.Feature, controller_registration.Feature)
 
 NOT_SUPPORTED = (0, 0)
 
@@ -77,9 +80,9 @@ def reason_not_supported(what: str, level: int, supported: tuple[int, int]) -> s
     return f"{what} only supports versions {low if low == high else f'{low}-{high}'}"
 
 
-def registration_features() -> tuple[Mapping[str, object], ...]:
-    """In the shape of BrokerRegistrationRequest and ControllerRegistrationRequest."""
+def registration_features(of: type[F]) -> tuple[F, ...]:
+    """As a broker registers them, or a controller."""
     return tuple(
-        {"name": name, "min_supported_version": low, "max_supported_version": high}
+        of(name=name, min_supported_version=low, max_supported_version=high)
         for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
     )

@@ -9,12 +9,11 @@ from dataclasses import fields, is_dataclass
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller_apis import REPLICAS_APIS
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_codec import decode_bounded, encode
 from kquorum.wire.messages.default_principal_data import DefaultPrincipalData
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 PRINCIPAL_VERSION = 0

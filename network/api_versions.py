@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.api_versions import (
     ApiVersion,
@@ -14,6 +12,7 @@ from kquorum.wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.headers import EncodedBody
 

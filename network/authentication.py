@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.requests import ANONYMOUS
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.sasl_session import SaslAnswer, SaslRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
 from kquorum.wire.protocol.apis import ApiKey

@@ -4,7 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kquorum.network.errors import (
     AuthenticationFailed,
@@ -22,19 +22,14 @@ from kquorum.network.security.client_security import ClientSecurity
 from kquorum.network.security.sasl_client import SaslRefused, authenticate
 from kquorum.network.security.tls_reasons import SPEAKS_TLS, TLS_ALERT, tls_reason
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
-from kquorum.wire.message_schema import R, Request, Response
-from kquorum.wire.protocol.apis import api_name, request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.message_schema import ByVersion, R, Request
+from kquorum.wire.protocol.apis import api_name, supported_versions
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
 from kquorum.wire.protocol.headers import (
-    decode_message_response,
     decode_response,
     encode_request,
     read_correlation_id,
 )
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload, ResponsePayload
 
 DEFAULT_MAX_RESPONSE_BYTES = 268_435_456
 UNSECURED = ClientSecurity()
@@ -132,13 +127,9 @@ class KafkaConnection(asyncio.Protocol):
         """Requests without a response, those that timed out included."""
         return len(self._pending)
 
-    def send(
-        self,
-        api_key: int,
-        version: int,
-        entity: "RequestPayload",
-        header_fields: tuple[tuple[int, bytes], ...] = (),
-    ) -> "asyncio.Future[ResponsePayload]":
+    def send_request(
+        self, request: Request[R], version: int, header_fields: tuple[tuple[int, bytes], ...] = ()
+    ) -> asyncio.Future[R]:
         """Write a request now; the future holds its response, ConnectionLost, or DecodeError if unreadable.
 
         `header_fields` are tagged fields for this request's header, with tags above those of every request's.
@@ -146,69 +137,31 @@ class KafkaConnection(asyncio.Protocol):
         sent.
         """
 
-        def read(frame: bytes) -> "ResponsePayload":
-            return decode_response(api_key, version, frame)[1]
-
-        return self._send(api_key, version, entity, header_fields, read)
-
-    def send_request(
-        self, request: Request[R], version: int, header_fields: tuple[tuple[int, bytes], ...] = ()
-    ) -> asyncio.Future[R]:
-        """As `send`, of a message of `wire.messages` in one version."""
-
         def read(frame: bytes) -> R:
-            return decode_message_response(type(request), version, frame)
+            return decode_response(type(request), version, frame)
 
-        return self._send(request.api_key, version, request, header_fields, read)
-
-    def _send(
-        self,
-        api_key: int,
-        version: int,
-        body: "RequestPayload | Request[Response]",
-        header_fields: tuple[tuple[int, bytes], ...],
-        read: Callable[[bytes], Any],
-    ) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = self._loop.create_future()
+        future: asyncio.Future[R] = self._loop.create_future()
         if self._lost_reason is not None:
             future.set_exception(self._loss(self.host, self.port, self._lost_reason))
             return future
         correlation_id = self._next_correlation_id()
-        request = encode_request(
-            api_key, version, correlation_id, self._client_id, body, (*self._header_fields, *header_fields)
+        fields = (*self._header_fields, *header_fields)
+        frame = encode_frame(
+            encode_request(request.api_key, version, correlation_id, self._client_id, request, fields)
         )
-        frame = encode_frame(request)
         self._pending[correlation_id] = (read, future)
         assert self._transport is not None
         self._transport.write(frame)
         return future
 
-    async def request(
+    async def call(
         self,
-        api_key: int,
-        body: "Mapping[str, object] | RequestPayload",
+        request: Request[R] | ByVersion[R],
         timeout_ms: int,
         header_fields: tuple[tuple[int, bytes], ...] = (),
-    ) -> "ResponsePayload":
-        """Send and await the response, all within `timeout_ms`; for `header_fields` see `send`.
-
-        A mapping (see `wire.protocol.entities.build`) is sent in the highest version that both sides know; an
-        entity in the version of its class. Raises RequestTimedOut, ConnectionLost, NoCommonVersion or
-        DecodeError.
-        """
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                if isinstance(body, Mapping):
-                    body = build(request_class(api_key, await self.common_version(api_key)), body)
-                return await self.send(api_key, body.__version__, body, header_fields)
-        except TimeoutError:
-            raise RequestTimedOut(self.host, self.port, api_name(api_key), timeout_ms) from None
-
-    async def call(
-        self, request: Request[R], timeout_ms: int, header_fields: tuple[tuple[int, bytes], ...] = ()
     ) -> R:
-        """Send a message of `wire.messages` in the highest version that both sides know, and await the response, all
-        within `timeout_ms`; for `header_fields` see `send`.
+        """Send a request in the highest version that both sides know, and await the response, all within `timeout_ms`;
+        for `header_fields` see `send_request`.
 
         Raises RequestTimedOut, ConnectionLost, NoCommonVersion (UnsupportedField where that version lacks a field which
         is set) or DecodeError.
@@ -216,8 +169,9 @@ class KafkaConnection(asyncio.Protocol):
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 version = await self.common_version(request.api_key)
+                made = request.make(version) if isinstance(request, ByVersion) else request
                 try:
-                    answer = self.send_request(request, version, header_fields)
+                    answer = self.send_request(made, version, header_fields)
                 except UnsupportedVersion as error:
                     # A DecodeError, which is a fault of the peer's bytes to all callers.
                     raise UnsupportedField(

@@ -3,11 +3,10 @@
 import asyncio
 from typing import Protocol
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.errors import ConnectionLost
 from kquorum.wire.message_schema import R, Request
 from kquorum.wire.messages.api_versions import ApiVersionsRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.apis import ApiKey, supported_versions
 
 

@@ -2,14 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.apis import ApiVersion
 from kquorum.wire.protocol.headers import EncodedBody, encode_response_frame
-
-if TYPE_CHECKING:
-    from kio.static.protocol import ResponsePayload
 
 
 class PendingReply:
@@ -45,7 +41,7 @@ class PendingReply:
         self.request_bytes = request_bytes
         self.frame: bytes | None = None
 
-    def __call__(self, answer: "ResponsePayload | Response | EncodedBody | None") -> None:
+    def __call__(self, answer: Response | EncodedBody | None) -> None:
         assert self.frame is None, f"{self._api} was answered twice"
         queue = self._queue
         queue.request_bytes -= self.request_bytes
@@ -76,12 +72,9 @@ class PendingReply:
         self.request_bytes += more_bytes
         self._queue.request_bytes += more_bytes
 
-    def _encode(self, answer: "ResponsePayload | Response | EncodedBody") -> bytes:
+    def _encode(self, answer: Response | EncodedBody) -> bytes:
         api = self._api
-        if isinstance(answer, Response):
-            is_right = answer.api_key == api.api_key
-        else:
-            is_right = type(answer) is EncodedBody or type(answer) is api.response_class
+        is_right = isinstance(answer, EncodedBody) or answer.api_key == api.api_key
         assert is_right, f"{api} was answered with a {type(answer).__module__}.{type(answer).__qualname__}"
         return encode_response_frame(api, self._correlation_id, answer)
 

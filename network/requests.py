@@ -2,14 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from kquorum.network.limits import ServerLimits
-from kquorum.wire.message_schema import Response
+from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
-
-if TYPE_CHECKING:
-    from kio.static.protocol import ResponsePayload
 
 ANONYMOUS = "User:ANONYMOUS"
 WhenGone = Callable[[Callable[[], object]], Callable[[], None]]
@@ -47,13 +43,12 @@ class RequestContext:
 
 
 # Called once for each request, from the loop's thread, now or later. A Response is encoded in the request's version, an
-# EncodedBody is sent as it is, and an entity of kio must be of the request's version. None closes the connection, after
-# the replies to the requests before this one.
-Reply = Callable[["ResponsePayload | Response | EncodedBody | None"], None]
-# The body is a message of `wire.messages` where `wire.protocol.bodies` says so, else kio's entity.
-Handler = Callable[[RequestContext, Any, Reply], None]
+# EncodedBody is sent as it is. None closes the connection, after the replies to the requests before this one.
+Reply = Callable[[Response | EncodedBody | None], None]
+# The body is the message of the API that the header names.
+Handler = Callable[[RequestContext, Request[Response], Reply], None]
 # Called before the body is read, which may be long: what it answers refuses the request, None lets it pass.
-Admission = Callable[[RequestContext], "ResponsePayload | Response | EncodedBody | None"]
+Admission = Callable[[RequestContext], Response | EncodedBody | None]
 
 
 def admit_all(_context: RequestContext) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kquorum.network.aside import is_long_to_read
 from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
@@ -12,6 +11,10 @@ from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.server_state import Claim, Peer, ServerState
 from kquorum.network.turns import goes_first
 from kquorum.wire.errors import DecodeError
+from kquorum.wire.message_schema import Request, Response
+from kquorum.wire.messages.api_versions import ApiVersionsRequest
+from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 from kquorum.wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
 from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.headers import RequestHeader, UnsupportedRequest, decode_request_header
@@ -35,8 +38,8 @@ class Reading:
     """A request that is too long to be read in the loop: `read` is for another thread, then `go_on` for the loop with
     what it answered. Until one of the two has failed or `go_on` has been called, `reply` is owed."""
 
-    read: Callable[[], tuple[Any, int]]
-    go_on: Callable[[Any, int], None]
+    read: Callable[[], tuple[Request[Response], int]]
+    go_on: Callable[[Request[Response], int], None]
     reply: PendingReply
 
 
@@ -107,7 +110,7 @@ class RequestServing:
             return None
         most_elements = state.limits.max_elements(header.api_key)
 
-        def read() -> tuple[Any, int]:
+        def read() -> tuple[Request[Response], int]:
             return read_request(api.api_key, api.version, frame, position, most_elements)
 
         if not is_long_to_read(frame):
@@ -120,7 +123,7 @@ class RequestServing:
             return None
         reply = self._open(context, api, received_at_s)
 
-        def go_on(request: Any, elements: int) -> None:
+        def go_on(request: Request[Response], elements: int) -> None:
             self._note_claim(frame)
             reply.weigh_more(elements * _ELEMENT_BYTES)
             waited_ms = round((self._now_s() - received_at_s) * 1000)
@@ -153,9 +156,10 @@ class RequestServing:
         """Pre-authentication requests are read in the loop: they are short and contain no arrays."""
         request, _ = read_request(api.api_key, api.version, frame, position, _ELEMENTS_BEFORE_LOGIN)
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
-        if api.api_key == ApiKey.API_VERSIONS:
+        if isinstance(request, ApiVersionsRequest):
             reply(self._state.api_versions.answer(request, api.version, self._state.features()))
         else:
+            assert isinstance(request, SaslHandshakeRequest | SaslAuthenticateRequest)
             self._serve_sasl(header, request, reply, self._now_s())
 
     def _count_stranger(self) -> None:
@@ -185,7 +189,13 @@ class RequestServing:
     def _is_gone(self) -> bool:
         return self._replies.closed
 
-    def _serve_sasl(self, header: RequestHeader, request: Any, reply: PendingReply, now_s: float) -> None:
+    def _serve_sasl(
+        self,
+        header: RequestHeader,
+        request: SaslHandshakeRequest | SaslAuthenticateRequest,
+        reply: PendingReply,
+        now_s: float,
+    ) -> None:
         answer = self._authentication.handle(header, request, now_s)
         self._on_sasl(answer, lambda: reply(answer.response))
 

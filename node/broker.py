@@ -6,6 +6,7 @@ The order of the start is Kafka's: clients cannot connect before the controller 
 import asyncio
 import logging
 import uuid
+from typing import Any
 from uuid import UUID
 
 from kquorum.broker.adapters.clean_shutdown import (
@@ -44,6 +45,8 @@ from kquorum.node.folders import NodeFolders
 from kquorum.node.quorum_member import QuorumMember
 from kquorum.node.servers import advertised, kafka_servers
 from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.wire.message_schema import R
+from kquorum.wire.messages.broker_registration import Feature, Listener
 from kquorum.wire.messages.create_topics import CreatableTopicConfigs
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.warm_up import warm_up
@@ -82,7 +85,7 @@ class BrokerRole:
         self.servers: list[KafkaServer] = []
         self._runner: LifecycleRunner | None = None
         self._directories = DirectoryManager(config.node_id, folders.log_directory_ids)
-        self._managers: list[ManagerRunner] = []
+        self._managers: list[ManagerRunner[Any]] = []
         self._listener: BrokerListener | None = None
         self._topic_creation: AutoTopicCreation | None = None
         directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
@@ -155,22 +158,18 @@ class BrokerRole:
         # After its channel, which goes to the new controller then.
         self._member.leader_observers.append(self._runner.handle_leader_change)
         in_sync = IsrManager(self._config.node_id)
-        self._run(ApiKey.ALTER_PARTITION, "alter-partition", in_sync, in_sync.handle_image)
+        self._run("alter-partition", in_sync, in_sync.handle_image)
         where = self._directories
-        self._run(ApiKey.ASSIGN_REPLICAS_TO_DIRS, "directory-assignments", where, where.handle_image)
+        self._run("directory-assignments", where, where.handle_image)
         self._listener = self._new_listener()
         # Now, for it takes a while: a voter in the same process must not be held up once it votes.
         warm_up((*self._listener.supported, *CONTROLLER_APIS))
         warm_columns()
 
-    def _run(
-        self, api_key: ApiKey, purpose: str, manager: RequestManager, handle_image: ImageObserver
-    ) -> None:
+    def _run(self, purpose: str, manager: RequestManager[R], handle_image: ImageObserver) -> None:
         """The manager sees all images, and has a channel to the controller for itself."""
         channel = self._member.channel(purpose, retry_timeout_ms=self._config.request_timeout_ms)
-        runner = ManagerRunner(
-            api_key, manager, channel, self._clock.now_ms, lambda: self.lifecycle.broker_epoch
-        )
+        runner = ManagerRunner(manager, channel, self._clock.now_ms, lambda: self.lifecycle.broker_epoch)
 
         def observe(now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
             handle_image(now_ms, delta, image)
@@ -257,8 +256,8 @@ class BrokerRole:
             broker_id=self._config.node_id,
             cluster_id=self._member.cluster_id,
             incarnation_id=uuid.uuid4(),
-            listeners=advertised(self._config, advertised_brokers(self._config)),
-            features=registration_features(),
+            listeners=advertised(self._config, advertised_brokers(self._config), Listener),
+            features=registration_features(Feature),
             rack=self._config.broker_rack,
             log_dirs=self._folders.log_directory_ids,
             previous_broker_epoch=previous_broker_epoch(self._config.log_dirs),

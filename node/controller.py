@@ -20,6 +20,7 @@ from kquorum.node.folders import NodeFolders
 from kquorum.node.quorum_member import QuorumMember
 from kquorum.node.servers import advertised, kafka_servers
 from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.wire.messages.controller_registration import Feature, Listener
 from kquorum.wire.protocol.warm_up import warm_up
 
 log = logging.getLogger("node.controller")
@@ -103,8 +104,8 @@ class ControllerRole:
         return ControllerRegistrar(
             node_id=self._config.node_id,
             incarnation_id=uuid.uuid4(),
-            listeners=advertised(self._config, advertised_controllers(self._config)),
-            features=registration_features(),
+            listeners=advertised(self._config, advertised_controllers(self._config), Listener),
+            features=registration_features(Feature),
             channel=self._member.channel(
                 "controller-registration", retry_timeout_ms=self._config.request_timeout_ms
             ),

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.driver_ports import Receive
 from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 class Answer(Enum):

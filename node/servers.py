@@ -1,7 +1,7 @@
 """The listening side of a node: Kafka-protocol servers, and the gRPC server where the config has one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.api_versions import ServerFeatures
@@ -22,12 +22,15 @@ from kquorum.node.network_limits import (
 )
 from kquorum.node.quorum_source import NodeQuorumSource
 from kquorum.node.security import image_lookup, listener_security
+from kquorum.wire.messages import broker_registration, controller_registration
 from kquorum.wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from kquorum.metadata.grpc.broker.service import BrokerCalls
     from kquorum.metadata.grpc.quorum.service import MembersSource
     from kquorum.metadata.grpc.server import InspectServer
+
+L = TypeVar("L", broker_registration.Listener, controller_registration.Listener)
 
 
 class StoppableServer(Protocol):
@@ -95,14 +98,14 @@ async def start_grpc(
     )
 
 
-def advertised(config: NodeConfig, listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...]:
-    """In the shape of BrokerRegistrationRequest and ControllerRegistrationRequest."""
+def advertised(config: NodeConfig, listeners: Sequence[Listener], of: type[L]) -> tuple[L, ...]:
+    """As a broker registers them, or a controller."""
     return tuple(
-        {
-            "name": listener.name,
-            "host": reachable_host(listener.host),
-            "port": listener.port,
-            "security_protocol": PROTOCOLS[config.protocol_of(listener.name)],
-        }
+        of(
+            name=listener.name,
+            host=reachable_host(listener.host),
+            port=listener.port,
+            security_protocol=PROTOCOLS[config.protocol_of(listener.name)],
+        )
         for listener in listeners
     )

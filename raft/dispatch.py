@@ -2,8 +2,6 @@
 
 from typing import assert_never
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft import elections, membership
 from kquorum.raft.follower import fetching
 from kquorum.raft.follower.snapshot_fetching import handle_snapshot_response
@@ -39,6 +37,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.recovery import hear_leader_confirmation
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Prospective
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 def handle_request(replica: Replica, now_ms: int, request_id: int, request: Request) -> None:

@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.messages import (
     MAX_EPOCH,
     NO_LEADER,
@@ -19,6 +17,7 @@ from kquorum.raft.recovery import cannot_judge
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kquorum.raft.voters import Endpoint, ReplicaKey
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 def is_foreign_cluster(replica: Replica, cluster_id: str | None) -> bool:

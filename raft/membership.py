@@ -8,8 +8,6 @@ committed, and so is the last voter set.
 
 from collections.abc import Sequence
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.batches import quorum_batch
 from kquorum.raft.elections import is_foreign_cluster
 from kquorum.raft.messages import (
@@ -33,6 +31,7 @@ from kquorum.raft.voters import (
     voters_record,
 )
 from kquorum.wire.control_records import KRaftVersionRecord, VotersRecord
+from kquorum.wire.messages.error_codes import ErrorCode
 
 # What may stand against a change of the voters, in Kafka's order (rule R11.2)
 

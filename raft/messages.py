@@ -8,10 +8,9 @@ partition (cluster id, topic), and then epoch and leader mean nothing.
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, Endpoint, ReplicaKey, VersionRange
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 
 NO_LEADER = -1
 UNKNOWN_OFFSET = -1

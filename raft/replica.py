@@ -7,8 +7,6 @@ a crash, and what it sets leaves in the next `Ready` ahead of any message.
 
 from collections.abc import Sequence
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.batches import Accumulator, leader_change_batch
 from kquorum.raft.config import QuorumConfig
 from kquorum.raft.connections import Connections
@@ -56,6 +54,7 @@ from kquorum.raft.voters import (
 )
 from kquorum.wire.control_records import KRaftVersionRecord, VotersRecord
 from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.messages.error_codes import ErrorCode
 
 # Bootstrap servers are no replicas yet: they are addressed as -2, -3, ... in the order of the configuration.
 FIRST_BOOTSTRAP_ID = -2

@@ -21,8 +21,8 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
 from kquorum.wire.protocol.api_keys import api_name
-from kquorum.wire.protocol.extensions import extended
-from kquorum.wire.protocol.known_fields import kafka_name
+from tests.support.kio.known_fields import kafka_name
+from tools.kio_extensions import extended
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = Path("wire/messages")
@@ -270,10 +270,10 @@ def module_text(title: str, messages: Sequence[MergedMessage], api_key: int | No
     head = [f'"""{title}, {versions}. Written by `make messages`; do not edit."""', ""]
     if "UUID" in text.replace("ZERO_UUID", ""):
         head += ["from uuid import UUID", ""]
-    if "ErrorCode" in text:
-        head += ["from kio.schema.errors import ErrorCode", ""]
     names |= {"Records"} if re.search(r"\bRecords\b", text) else set()
     head.append(f"from kquorum.wire.message_schema import {', '.join(sorted(names, key=_import_order))}")
+    if "ErrorCode" in text:
+        head.append("from kquorum.wire.messages.error_codes import ErrorCode")
     if "ZERO_UUID" in text:
         head.append("from kquorum.wire.uuids import ZERO_UUID")
     return "\n".join([*head, "", "", text]) + "\n"
@@ -357,6 +357,7 @@ def modules() -> dict[str, str]:
         classes = {version: _data_class(name, version) for version in _data_versions(name)}
         found[name] = module_text(classes[max(classes)].__name__, [merged("Data", classes)], None)
     found["index"] = _index_text()
+    found["error_codes"] = _error_codes_text()
     return found
 
 
@@ -409,6 +410,22 @@ def _index_text() -> str:
         arguments = f'"{name}", "{classes[0]}", "{classes[1]}", ({min(versions)}, {max(versions)}), {since}'
         lines.append(f"    {key}: ApiMessages({arguments}),")
     lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _error_codes_text() -> str:
+    """kio's enum is not imported by the product: it takes kio's types along, which are slow to import."""
+    lines = [
+        '"""The error codes of Kafka\'s protocol. Written by `make messages`; do not edit."""',
+        "",
+        "from enum import IntEnum",
+        "",
+        "",
+        "class ErrorCode(IntEnum):",
+        '    """In lower case, as Kafka names them."""',
+        "",
+    ]
+    lines += [f"    {code.name} = {int(code)}" for code in ErrorCode]
     return "\n".join(lines) + "\n"
 
 

@@ -19,6 +19,7 @@ from kquorum.wire.codegen.plan import FieldPlan, StructPlan
 from kquorum.wire.errors import UnsupportedVersion
 
 __all__ = (
+    "ByVersion",
     "Data",
     "Message",
     "Records",
@@ -177,6 +178,18 @@ def message(
         return made
 
     return make
+
+
+@dataclass(frozen=True, slots=True)
+class ByVersion(Generic[R]):
+    """A request that has other fields in other versions: `make` makes it for the version that both sides know."""
+
+    type: type[Request[R]]
+    make: Callable[[int], Request[R]]
+
+    @property
+    def api_key(self) -> int:
+        return self.type.api_key
 
 
 def response_type_of(cls: type[Request[R]]) -> type[R]:

@@ -5,9 +5,6 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.services import RequestContext
 from kquorum.broker.repeated_requests import RepeatedRequests, Watched
@@ -18,7 +15,7 @@ from kquorum.metadata.adapters.controller_channel import (
     ControllerUnavailable,
 )
 from kquorum.metadata.controller.refusals import refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller_apis import REPLICAS_APIS
 from kquorum.metadata.forwarding import encode_address, encode_principal, is_for_the_leader
 from kquorum.network.aside import is_long
@@ -26,19 +23,14 @@ from kquorum.network.bounded_log import BoundedLog
 from kquorum.network.errors import NoCommonVersion
 from kquorum.network.requests import RequestContext as ClientContext
 from kquorum.wire import message_codec
-from kquorum.wire.codec import decode
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
-from kquorum.wire.message_schema import Response
+from kquorum.wire.message_schema import Request, Response
+from kquorum.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import (
-    message_types,
-    request_class,
-    response_class,
-    response_header_version,
-    supported_versions,
-)
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import message_types, response_header_version, supported_versions
 from kquorum.wire.protocol.headers import (
     EncodedBody,
     RequestHeader,
@@ -64,7 +56,7 @@ class Forwarder:
         # Clients can cause each of them, as often as they ask.
         self._warnings = BoundedLog(log, time.monotonic)
 
-    async def forward(self, context: RequestContext, request: Any) -> EncodedBody | None:
+    async def forward(self, context: RequestContext, request: Request[Response]) -> EncodedBody | None:
         """The encoded body of the answer; None when the client's connection has to end (the controller is too old) or
         has ended before the request's turn came.
 
@@ -95,8 +87,7 @@ class Forwarder:
         """Raises AlreadyDone."""
         header, request = context.header, watched.request.body
         try:
-            envelope = await self._channel.request(
-                ApiKey.ENVELOPE,
+            envelope = await self._channel.call(
                 _envelope(context, request),
                 watched.doubt,
                 is_done=lambda: self._repeated.is_done(watched),
@@ -127,7 +118,7 @@ class Forwarder:
         return _body_of(header, envelope.response_data)
 
     async def _refuse(
-        self, context: RequestContext, request: Any, error: ErrorCode, reason: str
+        self, context: RequestContext, request: Request[Response], error: ErrorCode, reason: str
     ) -> EncodedBody:
         """Each entry of the request with the error."""
         return await _made(context, lambda: _refused(context.header, request, error, reason))
@@ -161,21 +152,18 @@ class Forwarder:
 
         return await _made(context, made)
 
-    async def create_topics(self, context: RequestContext, topics: Sequence[Values]) -> None:
+    async def create_topics(self, context: RequestContext, topics: Sequence[CreatableTopic]) -> None:
         """What a client's Metadata request may ask for; the outcome shows in the image, failures in the log."""
         version = supported_versions(ApiKey.CREATE_TOPICS)[1]
-        values = {
-            "topics": topics,
-            "timeout_ms": CREATION_TIMEOUT_MS,
-        }
+        request = CreateTopicsRequest(topics=tuple(topics), timeout_ms=CREATION_TIMEOUT_MS)
         header = RequestHeader(ApiKey.CREATE_TOPICS, version, 0, context.header.client_id)
         creation = ClientContext(
             context.connection_id, context.peer_host, context.listener_name, header, context.principal
         )
-        answer = await self.forward(creation, build(request_class(ApiKey.CREATE_TOPICS, version), values))
+        answer = await self.forward(creation, request)
         if answer is None:
             return
-        response: Any = decode(response_class(ApiKey.CREATE_TOPICS, version), answer.data)[0]
+        response, _ = message_codec.decode(CreateTopicsResponse, version, answer.data)
         for topic in response.topics:
             if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
                 told = "topic %s was not created automatically: %s"
@@ -187,19 +175,19 @@ async def _made(context: RequestContext, make: Callable[[], EncodedBody]) -> Enc
     return await asyncio.to_thread(make) if is_long(context.frame) else make()
 
 
-def _envelope(context: RequestContext, request: Any) -> Values:
+def _envelope(context: RequestContext, request: Request[Response]) -> EnvelopeRequest:
     """A client's request goes on as it came, with what this broker knows nothing of; one of our own is encoded."""
     header = context.header
     data = context.frame or encode_request(
         header.api_key, header.api_version, header.correlation_id, header.client_id, request
     )
-    return {
-        "request_data": data,
-        "request_principal": encode_principal(
+    return EnvelopeRequest(
+        request_data=data,
+        request_principal=encode_principal(
             context.principal, is_token_authenticated=context.is_token_authenticated
         ),
-        "client_host_address": encode_address(context.peer_host),
-    }
+        client_host_address=encode_address(context.peer_host),
+    )
 
 
 def _body_of(header: RequestHeader, response: bytes | None) -> EncodedBody:
@@ -212,7 +200,7 @@ def _body_of(header: RequestHeader, response: bytes | None) -> EncodedBody:
     return EncodedBody(response[position:])
 
 
-def _was_wrapped_by_standby(header: RequestHeader, envelope: Any) -> bool:
+def _was_wrapped_by_standby(header: RequestHeader, envelope: EnvelopeResponse) -> bool:
     """Whether a controller that does not lead has wrapped its replica's answer in place of NOT_CONTROLLER: earlier
     versions do, and Kafka's for changes of the voters (docs/standby.md)."""
     api_key = ApiKey(header.api_key)
@@ -220,13 +208,13 @@ def _was_wrapped_by_standby(header: RequestHeader, envelope: Any) -> bool:
         return False
     try:
         body = _body_of(header, envelope.response_data)
-        answer = decode(response_class(api_key, header.api_version), body.data)[0]
+        answer = message_codec.decode(message_types(api_key)[1], header.api_version, body.data)[0]
     except DecodeError:
         return False  # the reader of the answer reports what is wrong with it
     return is_for_the_leader(api_key, answer)
 
 
-def _refused(header: RequestHeader, request: Any, error: ErrorCode, reason: str) -> EncodedBody:
+def _refused(header: RequestHeader, request: Request[Response], error: ErrorCode, reason: str) -> EncodedBody:
     api_key = ApiKey(header.api_key)
     inner = ControllerRequest(api_key=api_key, api_version=header.api_version, body=request)
     return _encoded(header, refusal(inner, ApiError(error, reason)))

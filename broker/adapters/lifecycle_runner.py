@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, Protocol
 from uuid import UUID
 
 from kquorum.broker.adapters.refusals import Refusals
-from kquorum.broker.identity import LifecycleRequest
 from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
 from kquorum.network.errors import NoCommonVersion
+from kquorum.wire.message_schema import ByVersion, R, Request
+from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kquorum.wire.messages.broker_registration import BrokerRegistrationRequest
 from kquorum.wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("broker.lifecycle")
@@ -133,22 +135,27 @@ class LifecycleRunner:
             self._pump.run(self._communicate(request))
         return self._lifecycle.next_deadline_ms()
 
-    async def _communicate(self, request: LifecycleRequest) -> None:
+    async def _communicate(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest) -> None:
         try:
-            response = await self._channel.request(request.api_key, request.values)
+            if isinstance(request, BrokerRegistrationRequest):
+                await self._register(request)
+            else:
+                await self._send_heartbeat(request)
         except (ControllerUnavailable, NoCommonVersion) as error:
             log.warning("%s", error)
             self._lifecycle.handle_failure(self._now_ms())
-            return
-        if request.api_key is ApiKey.BROKER_REGISTRATION:
-            now_ms = self._now_ms()
-            self._lifecycle.handle_registration_reply(
-                now_ms, response.error_code, response.broker_epoch, response.session_ends_in_ms
-            )
-            session_ends_ms = self._lifecycle.previous_session_ends_ms
-            self._refusals.note(request.api_key, response.error_code, session_ends_ms)
-            return
-        self._refusals.note(request.api_key, response.error_code)
+
+    async def _register(self, request: BrokerRegistrationRequest) -> None:
+        response = await self._channel.call(request)
+        self._lifecycle.handle_registration_reply(
+            self._now_ms(), response.error_code, response.broker_epoch, response.session_ends_in_ms
+        )
+        session_ends_ms = self._lifecycle.previous_session_ends_ms
+        self._refusals.note(ApiKey.BROKER_REGISTRATION, response.error_code, session_ends_ms)
+
+    async def _send_heartbeat(self, request: BrokerHeartbeatRequest) -> None:
+        response = await self._channel.call(request)
+        self._refusals.note(ApiKey.BROKER_HEARTBEAT, response.error_code)
         self._lifecycle.handle_heartbeat_reply(
             self._now_ms(),
             error=response.error_code,
@@ -181,30 +188,28 @@ class LifecycleRunner:
             log.info("this broker is not fenced (broker epoch %d)", self._lifecycle.broker_epoch)
 
 
-class RequestManager(Protocol):
+class RequestManager(Protocol[R]):
     """What knows which request to the controller is due; one is under way at a time."""
 
     def next_deadline_ms(self) -> int | None: ...
 
-    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> Mapping[str, object] | None: ...
+    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> Request[R] | ByVersion[R] | None: ...
 
-    def handle_reply(self, now_ms: int, response: Any) -> None: ...
+    def handle_reply(self, now_ms: int, response: R) -> None: ...
 
     def handle_failure(self, now_ms: int) -> None: ...
 
 
-class ManagerRunner:
-    """Sends what a manager asks for, as requests of one API."""
+class ManagerRunner(Generic[R]):
+    """Sends what a manager asks for."""
 
     def __init__(
         self,
-        api_key: ApiKey,
-        manager: RequestManager,
+        manager: RequestManager[R],
         channel: ControllerChannel,
         now_ms: Callable[[], int],
         broker_epoch: Callable[[], int],
     ) -> None:
-        self._api_key = api_key
         self._manager = manager
         self._channel = channel
         self._now_ms = now_ms
@@ -218,15 +223,15 @@ class ManagerRunner:
         self._pump.close()
 
     def _turn(self, now_ms: int) -> int | None:
-        values = self._manager.maybe_next_request(now_ms, self._broker_epoch())
-        if values is not None:
-            self._pump.run(self._ask(values))
+        request = self._manager.maybe_next_request(now_ms, self._broker_epoch())
+        if request is not None:
+            self._pump.run(self._ask(request))
         # Without an epoch nothing can be sent; the registration changes the image, and the image pokes.
         return self._manager.next_deadline_ms() if self._broker_epoch() >= 0 else None
 
-    async def _ask(self, values: Mapping[str, object]) -> None:
+    async def _ask(self, request: Request[R] | ByVersion[R]) -> None:
         try:
-            response = await self._channel.request(self._api_key, values)
+            response = await self._channel.call(request)
         except (ControllerUnavailable, NoCommonVersion) as error:
             log.warning("%s", error)
             self._manager.handle_failure(self._now_ms())

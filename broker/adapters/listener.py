@@ -24,10 +24,8 @@ from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.turns import Work, turns_of
 from kquorum.wire.errors import DecodeError
-from kquorum.wire.message_schema import Response
+from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import EncodedBody, encode_body
 
 log = logging.getLogger("broker.listener")
@@ -53,7 +51,7 @@ class BrokerListener:
         self._long_answers = Aside("long-answers")
         self.supported = {api_key: api.versions for api_key, api in apis.items()}
 
-    def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
+    def handle(self, context: RequestContext, request: Request[Response], reply: Reply) -> None:
         api = self._apis[context.header.api_key]
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
@@ -73,7 +71,7 @@ class BrokerListener:
         api: BrokerApi,
         authorization: Authorization,
         context: RequestContext,
-        request: Any,
+        request: Request[Response],
         reply: Reply,
     ) -> None:
         """A slice whenever a turn of the connections has room for one: a hundred clients may ask at the same time."""
@@ -99,14 +97,14 @@ class BrokerListener:
         self,
         api: BrokerApi,
         context: RequestContext,
-        request: Any,
+        request: Request[Response],
         passage: AuthorizationResult,
         reply: Reply,
     ) -> None:
         if passage.answer is not None:
             # A long request has many entries, and its refusal as many.
-            refused = partial(_entity, context, passage.answer)
-            self._answer(context, refused, reply, aside=is_long(context.frame))
+            refusal = passage.answer
+            self._answer(context, lambda: refusal, reply, aside=is_long(context.frame))
         else:
             self._carry_out(api, context, request, passage, reply)
 
@@ -114,7 +112,7 @@ class BrokerListener:
         self,
         api: BrokerApi,
         context: RequestContext,
-        request: Any,
+        request: Request[Response],
         passage: AuthorizationResult | None,
         reply: Reply,
     ) -> None:
@@ -150,34 +148,41 @@ class BrokerListener:
         await self._tasks.stop()
 
     def _judge(
-        self, authorization: Authorization, context: RequestContext, request: Any
+        self, authorization: Authorization, context: RequestContext, request: Request[Response]
     ) -> AuthorizationResult:
         services = self._services
         asked = controller_request(context, request)
         return services.authorizer.judge(authorization, asked, services.cache.image)
 
     def _answered(
-        self, api: Local | Refused, context: RequestContext, request: Any, passage: AuthorizationResult | None
-    ) -> Any:
+        self,
+        api: Local | Refused,
+        context: RequestContext,
+        request: Request[Response],
+        passage: AuthorizationResult | None,
+    ) -> Answer:
         if passage is None:
-            return _entity(context, api.handle(context, request, self._services))
+            return api.handle(context, request, self._services)
         answer = api.handle(context, passage.verdict.body, self._services)
-        assert isinstance(answer, dict | Response), f"{api.api_key.name}: what a rule may complete are values"
-        return _entity(context, passage.verdict.complete(answer))
+        assert isinstance(answer, Response), f"{api.api_key.name}: what a rule may complete is a message"
+        completed: Response = passage.verdict.complete(answer)
+        return completed
 
-    def _answer(self, context: RequestContext, make: Callable[[], Any], reply: Reply, *, aside: bool) -> None:
+    def _answer(
+        self, context: RequestContext, make: Callable[[], Answer], reply: Reply, *, aside: bool
+    ) -> None:
         """Now, or `aside` in the thread of long answers."""
         if aside:
             self._tasks.run(self._answer_aside(context.header.api_version, make, reply))
         else:
             reply(make())
 
-    async def _answer_aside(self, version: int, make: Callable[[], Any], reply: Reply) -> None:
+    async def _answer_aside(self, version: int, make: Callable[[], Answer], reply: Reply) -> None:
         def encoded() -> EncodedBody | None:
-            entity = make()
-            if entity is None or isinstance(entity, EncodedBody):
-                return entity
-            return EncodedBody(encode_body(entity, version))
+            answer = make()
+            if answer is None or isinstance(answer, EncodedBody):
+                return answer
+            return EncodedBody(encode_body(answer, version))
 
         answer: EncodedBody | None = None
         try:
@@ -185,11 +190,13 @@ class BrokerListener:
         finally:
             reply(answer)
 
-    def _wait_for(self, api: LocalAsync, context: RequestContext, request: Any, reply: Reply) -> None:
+    def _wait_for(
+        self, api: LocalAsync, context: RequestContext, request: Request[Response], reply: Reply
+    ) -> None:
         if self._has_ended_waits:
             reply(None)
             return
-        task = self._tasks.run(self._awaited(api, context, request))
+        task = self._tasks.run(api.handle(context, request, self._services))
         self._waits.add(task)
         forget = context.when_gone(task.cancel)
 
@@ -202,10 +209,7 @@ class BrokerListener:
 
         task.add_done_callback(has_ended)
 
-    async def _awaited(self, api: LocalAsync, context: RequestContext, request: Any) -> Any:
-        return _entity(context, await api.handle(context, request, self._services))
-
-    async def _forward(self, context: RequestContext, request: Any, reply: Reply) -> None:
+    async def _forward(self, context: RequestContext, request: Request[Response], reply: Reply) -> None:
         answer: EncodedBody | None = None
         try:
             answer = await self._services.forwarder.forward(context, request)
@@ -213,10 +217,3 @@ class BrokerListener:
             log.error("the controller's answer to %s: %s", ApiKey(context.header.api_key).name, error)
         finally:
             reply(answer)
-
-
-def _entity(context: RequestContext, answer: Answer) -> Any:
-    """Values become the response of the request's version."""
-    if not isinstance(answer, dict):
-        return answer
-    return build(response_class(context.header.api_key, context.header.api_version), answer)

@@ -4,9 +4,8 @@ import logging
 import time
 from collections.abc import Callable
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.lifecycle import REGISTRATION_LOST
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("broker.lifecycle")

@@ -7,23 +7,18 @@ the active controller, `Refused` with an error. `broker.apis.registry` names the
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, ClassVar, Union
+from typing import Any, ClassVar
 
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.metadata.authorizer.authorization import Authorization
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.controller_apis import EntryLimit
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import EncodedBody
 
-if TYPE_CHECKING:
-    from kio.static.protocol import ResponsePayload
-
-# Values are built into the response of the request's version; a response of that version is sent as it is. None ends
-# the client's connection.
-Answer = Union[Values, Response, EncodedBody, "ResponsePayload", None]
+# None ends the client's connection.
+Answer = Response | EncodedBody | None
 Handler = Callable[[RequestContext, Any, BrokerServices], Answer]
 AsyncHandler = Callable[[RequestContext, Any, BrokerServices], Coroutine[Any, Any, Answer]]
 # Makes a slice of the answer at each call, and returns the whole answer from the last.

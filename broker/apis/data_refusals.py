@@ -8,8 +8,6 @@ of these clients take as final. There is no code for "not here"; no client retri
 
 from collections.abc import Mapping
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.apis.group_refusals import NO_GROUPS
 from kquorum.wire.messages import (
     alter_replica_log_dirs,
@@ -20,6 +18,7 @@ from kquorum.wire.messages import (
     offset_for_leader_epoch,
     produce,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"

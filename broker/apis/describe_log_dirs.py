@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.apis.api import Authorized, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.metadata.authorizer.codes import Operation
@@ -18,6 +16,7 @@ from kquorum.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 

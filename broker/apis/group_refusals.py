@@ -4,8 +4,6 @@ There are none here. To ask for one is answered truly: it is not there. To join 
 refused with the lack of authorization, which no client retries (`broker.apis.data_refusals` says why).
 """
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.messages import (
     consumer_group_describe,
     delete_groups,
@@ -28,6 +26,7 @@ from kquorum.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kquorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kquorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse

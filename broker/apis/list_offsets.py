@@ -7,13 +7,12 @@ that.
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.apis.api import Authorized, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.broker.client_access import UNLIMITED, ClientAccess
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages import list_offsets
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 

@@ -1,14 +1,15 @@
 """Metadata (api key 3), answered from the cache; missing topics are created where client and broker agree to that."""
 
-from typing import Any, Final
+from typing import Final
 
 from kquorum.broker.apis.api import Advance, Authorized, Sliced
 from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.wire.messages.metadata import MetadataRequest
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody
 
 
-def begin_metadata(context: RequestContext, request: Any, services: BrokerServices) -> Advance:
+def begin_metadata(context: RequestContext, request: MetadataRequest, services: BrokerServices) -> Advance:
     creation = services.topic_creation
     work = services.metadata_responses.begin(
         request,

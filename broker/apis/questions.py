@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from kquorum.broker.apis.api import Advance, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.controller_apis import QUESTIONS, Describer, EntryLimit, Slices
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -28,7 +27,5 @@ def _begin(slices: Slices, context: RequestContext, request: Any, services: Brok
     return slices(services.describe_request(context, request)).__next__
 
 
-def _handle(
-    describe: Describer, context: RequestContext, request: Any, services: BrokerServices
-) -> Response | Values:
+def _handle(describe: Describer, context: RequestContext, request: Any, services: BrokerServices) -> Response:
     return describe(services.describe_request(context, request))

@@ -7,8 +7,6 @@ To list or describe them is answered truly; to take part in one is refused with 
 from collections.abc import Iterable
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.messages import (
     add_partitions_to_txn,
     describe_transactions,
@@ -17,6 +15,7 @@ from kquorum.wire.messages import (
 )
 from kquorum.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kquorum.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _REFUSED = ErrorCode.transactional_id_authorization_failed

@@ -6,11 +6,9 @@ clients: it takes the brokers and what is rare from here and writes the bulk by 
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
-
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.client_access import ALL_TOPIC_OPERATIONS, UNLIMITED, ClientAccess
 from kquorum.broker.metadata_cache.cache import (
@@ -20,38 +18,45 @@ from kquorum.broker.metadata_cache.cache import (
     offline_replicas,
     reachable_replicas,
 )
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.topics import TopicImage
 from kquorum.metadata.topic_names import is_internal_topic, is_legal_topic_name
 from kquorum.raft.ports import RandomSource
+from kquorum.wire.messages.describe_cluster import DescribeClusterRequest
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kquorum.wire.uuids import ZERO_UUID
 
-ZERO_UUID = UUID(int=0)
 OPERATIONS_NOT_ASKED = -(2**31)
 
 # Versions where the meaning of a value changed.
 FIRST_VERSION_WITH_NULL_FOR_ALL = 1
 FIRST_VERSION_WITH_LISTENER_ERRORS = 6
-FIRST_VERSION_WITH_OPTIONAL_CREATION = 4
 # Versions 10 and 11 have a field for the topic's id, but no client may use it (KAFKA-12701).
 FIRST_VERSION_WITH_TOPICS_BY_ID = 12
 
 
 _ERRORS_WITH_OPERATIONS = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
 
-# The name and the id of an entry.
 # So many named topics are some ten milliseconds of work.
 SLICE_READ: Final = 10_000
-_Asked = tuple[str | None, UUID | None]
-_Answerer = Callable[[str | None, UUID | None], Sequence[TopicImage | Values]]
+# The name and the id of an entry.
+_Asked = tuple[str | None, UUID]
+_Answerer = Callable[[str | None, UUID], Sequence[TopicImage | MetadataResponseTopic]]
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataAnswer:
     """The response, and the lawful names of unknown topics that the client agreed to see created."""
 
-    values: Values
+    response: MetadataResponse
     topics_to_create: tuple[str, ...]
 
 
@@ -70,7 +75,7 @@ class RequestView:
 
 
 def handle_metadata(
-    request: Any,
+    request: MetadataRequest,
     version: int,
     image: MetadataImage,
     cluster_id: str,
@@ -80,27 +85,27 @@ def handle_metadata(
     *,
     creates_topics: bool = True,
 ) -> MetadataAnswer:
-    """`request` is any version of MetadataRequest; topics by name, by id, or all."""
+    """Topics by name, by id, or all."""
     view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
     asked = asked_topics(view, request)
-    values = cluster_values(
+    response = cluster_response(
         image,
         cluster_id,
         listener_name,
         controller_id_for_clients(image, random_source),
         asked_cluster_operations(request, access),
     )
-    values["topics"] = [
+    response.topics = tuple(
         known_topic(view, each)
         if isinstance(each, TopicImage)
-        else {**each, "topic_authorized_operations": operations_on(view, each)}
+        else replace(each, topic_authorized_operations=operations_on(view, each))
         for each in asked.topics
-    ]
-    return MetadataAnswer(values, tuple(asked.to_create))
+    )
+    return MetadataAnswer(response, tuple(asked.to_create))
 
 
 def request_view(
-    request: Any,
+    request: MetadataRequest,
     version: int,
     image: MetadataImage,
     listener_name: str,
@@ -109,7 +114,7 @@ def request_view(
     creates_topics: bool,
 ) -> RequestView:
     """`creates_topics`: whether this broker has missing topics created for clients that agree to it."""
-    wants_operations = getattr(request, "include_topic_authorized_operations", False)
+    wants_operations = request.include_topic_authorized_operations
     all_alike = wants_operations and access.is_unlimited
     return RequestView(
         image,
@@ -122,33 +127,32 @@ def request_view(
     )
 
 
-def asked_cluster_operations(request: Any, access: ClientAccess) -> int:
-    if not getattr(request, "include_cluster_authorized_operations", False):
+def asked_cluster_operations(request: MetadataRequest | DescribeClusterRequest, access: ClientAccess) -> int:
+    if not request.include_cluster_authorized_operations:
         return OPERATIONS_NOT_ASKED
     return access.cluster_operations()
 
 
-def cluster_values(
+def cluster_response(
     image: MetadataImage, cluster_id: str, listener_name: str, controller_id: int, cluster_operations: int
-) -> Values:
+) -> MetadataResponse:
     """All of the response but its topics."""
-    return {
-        "brokers": [
-            {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
             for broker in alive_brokers(image, listener_name)
-        ],
-        "cluster_id": cluster_id,
-        "controller_id": controller_id,
-        "cluster_authorized_operations": cluster_operations,
-        "error_code": ErrorCode.none,
-    }
+        ),
+        cluster_id=cluster_id,
+        controller_id=controller_id,
+        cluster_authorized_operations=cluster_operations,
+    )
 
 
-def asks_for_all(request: Any, version: int) -> bool:
+def asks_for_all(request: MetadataRequest, version: int) -> bool:
     return request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_NULL_FOR_ALL)
 
 
-def asked_topics(view: RequestView, request: Any) -> "AskedTopics":
+def asked_topics(view: RequestView, request: MetadataRequest) -> "AskedTopics":
     asked = AskedTopics()
     for _ in asked.find(view, request, sys.maxsize):
         pass
@@ -160,20 +164,20 @@ class AskedTopics:
     client agreed to see created."""
 
     def __init__(self) -> None:
-        self.topics: list[TopicImage | Values] = []
+        self.topics: list[TopicImage | MetadataResponseTopic] = []
         self.to_create: list[str] = []
 
-    def find(self, view: RequestView, request: Any, slice_topics: int) -> Iterator[None]:
+    def find(self, view: RequestView, request: MetadataRequest, slice_topics: int) -> Iterator[None]:
         """Ends a slice where it yields. A topic that is asked for twice is answered once: Kafka's broker makes a set of
         them."""
-        if asks_for_all(request, view.version):
+        if request.topics is None or asks_for_all(request, view.version):
             by_name = view.image.topics.by_name
             self.topics += [by_name[name] for name in view.access.describable(view.image.topics)]
             return
         asked: dict[_Asked, None] = {}
         for first in range(0, len(request.topics), SLICE_READ):
             named = request.topics[first : first + SLICE_READ]
-            asked |= dict.fromkeys((topic.name, getattr(topic, "topic_id", None)) for topic in named)
+            asked |= dict.fromkeys((topic.name, topic.topic_id) for topic in named)
             if first:
                 yield
         answer = self._answerer(view, request, asked)
@@ -182,31 +186,30 @@ class AskedTopics:
             if place % slice_topics == 0:
                 yield
 
-    def _answerer(self, view: RequestView, request: Any, asked: Iterable[_Asked]) -> _Answerer:
+    def _answerer(self, view: RequestView, request: MetadataRequest, asked: Iterable[_Asked]) -> _Answerer:
         """Where any id is asked for, names are not (as in Kafka)."""
         if view.version < FIRST_VERSION_WITH_TOPICS_BY_ID:
-            if any(name is None or topic_id is not None for name, topic_id in asked):
+            if any(name is None or topic_id != ZERO_UUID for name, topic_id in asked):
                 return lambda name, topic_id: (_refused_request(name, topic_id),)
-        elif any(topic_id is not None for _, topic_id in asked):
+        elif any(topic_id != ZERO_UUID for _, topic_id in asked):
             seen: set[UUID] = set()
             return lambda _, topic_id: _topic_by_id(view, topic_id, seen)
-        asks_creation = view.creates_topics and (
-            view.version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
-        )
+        # A client of a version without the field agrees: that is the field's default.
+        asks_creation = view.creates_topics and request.allow_auto_topic_creation
         report_missing = self.to_create.append if asks_creation else None
         return lambda name, _: (_topic_by_name(view, name, report_missing),)
 
 
-def _refused_request(name: str | None, topic_id: UUID | None) -> Values:
+def _refused_request(name: str | None, topic_id: UUID) -> MetadataResponseTopic:
     """One bad entry fails them all, as where Kafka's broker answers with an exception of the whole request."""
-    return _error(name or "", topic_id or ZERO_UUID, ErrorCode.invalid_request) | {"is_internal": False}
+    return MetadataResponseTopic(error_code=ErrorCode.invalid_request, name=name or "", topic_id=topic_id)
 
 
 def _topic_by_id(
-    view: RequestView, topic_id: UUID | None, seen: set[UUID]
-) -> tuple[TopicImage | Values, ...]:
+    view: RequestView, topic_id: UUID, seen: set[UUID]
+) -> tuple[TopicImage | MetadataResponseTopic, ...]:
     """Nothing for what has no id, and for an id that another entry had with another name."""
-    if topic_id is None or topic_id in seen:
+    if topic_id == ZERO_UUID or topic_id in seen:
         return ()
     seen.add(topic_id)
     topic = view.image.topics.by_id.get(topic_id)
@@ -219,14 +222,13 @@ def _topic_by_id(
 
 def _topic_by_name(
     view: RequestView, name: str | None, report_missing: Callable[[str], object] | None
-) -> TopicImage | Values:
+) -> TopicImage | MetadataResponseTopic:
     """Without `report_missing` the client does not ask for missing topics to be created."""
     if name is None:
         return _error(None, ZERO_UUID, ErrorCode.invalid_request)
     if not view.access.may_describe(name):
         # Nothing in it says whether there is such a topic.
-        refused = _error(name, ZERO_UUID, ErrorCode.topic_authorization_failed)
-        return {**refused, "is_internal": False}
+        return MetadataResponseTopic(error_code=ErrorCode.topic_authorization_failed, name=name)
     by_name = view.image.topics.by_name.get(name)
     if by_name is not None:
         return by_name
@@ -239,39 +241,34 @@ def _topic_by_name(
     return _error(name, ZERO_UUID, ErrorCode.unknown_topic_or_partition)
 
 
-def _error(name: str | None, topic_id: UUID, error: ErrorCode) -> Values:
-    return {
-        "error_code": error,
-        "name": name,
-        "topic_id": topic_id,
-        "is_internal": name is not None and is_internal_topic(name),
-        "partitions": (),
-    }
+def _error(name: str | None, topic_id: UUID, error: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=error,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name is not None and is_internal_topic(name),
+    )
 
 
-def known_topic(view: RequestView, topic: TopicImage) -> Values:
-    return {
-        "error_code": ErrorCode.none,
-        "name": topic.name,
-        "topic_id": topic.id,
-        "is_internal": is_internal_topic(topic.name),
-        "partitions": [_partition(view, index, state) for index, state in topic.partitions.items()],
-        "topic_authorized_operations": operations_on(view, topic),
-    }
+def known_topic(view: RequestView, topic: TopicImage) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal_topic(topic.name),
+        partitions=tuple(_partition(view, index, state) for index, state in topic.partitions.items()),
+        topic_authorized_operations=operations_on(view, topic),
+    )
 
 
-def operations_on(view: RequestView, topic: TopicImage | Values) -> int:
+def operations_on(view: RequestView, topic: TopicImage | MetadataResponseTopic) -> int:
     """Of a name that no topic has, or that none may have, as of any other's (as in Kafka); of another error, none."""
-    if isinstance(topic, TopicImage):
-        name = topic.name
-    elif topic["error_code"] in _ERRORS_WITH_OPERATIONS:
-        name = str(topic["name"])
-    else:
+    has_operations = isinstance(topic, TopicImage) or topic.error_code in _ERRORS_WITH_OPERATIONS
+    if topic.name is None or not has_operations:
         return OPERATIONS_NOT_ASKED
-    return view.access.topic_operations(name) if view.wants_operations else view.operations
+    return view.access.topic_operations(topic.name) if view.wants_operations else view.operations
 
 
-def _partition(view: RequestView, partition_index: int, state: PartitionState) -> Values:
+def _partition(view: RequestView, partition_index: int, state: PartitionState) -> MetadataResponsePartition:
     replicas, in_sync_replicas = state.replicas, state.isr
     if view.version == 0:
         replicas = reachable_replicas(view.image, state.replicas, view.listener_name)
@@ -285,12 +282,12 @@ def _partition(view: RequestView, partition_index: int, state: PartitionState) -
         error = ErrorCode.listener_not_found if is_told else ErrorCode.leader_not_available
     elif len(replicas) < len(state.replicas) or len(in_sync_replicas) < len(state.isr):
         error = ErrorCode.replica_not_available
-    return {
-        "error_code": error,
-        "partition_index": partition_index,
-        "leader_id": leader.leader_id,
-        "leader_epoch": state.leader_epoch,
-        "replica_nodes": replicas,
-        "isr_nodes": in_sync_replicas,
-        "offline_replicas": offline_replicas(view.image, state, view.listener_name),
-    }
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=partition_index,
+        leader_id=leader.leader_id,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=in_sync_replicas,
+        offline_replicas=offline_replicas(view.image, state, view.listener_name),
+    )

@@ -5,19 +5,19 @@ topics become the rows of one array, laid out as on the wire; the lists in it ar
 too much in a row is left out when the bytes are taken. The rules are those of `broker.metadata_cache.answers`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.metadata_cache.cache import NO_NODE
 from kquorum.broker.metadata_cache.cluster_view import ClusterView, Flags
 from kquorum.metadata.image.partitions import PADDING, Column, PartitionTable, stacked
 from kquorum.metadata.image.topics import TopicImage
 from kquorum.metadata.topic_names import is_internal_topic
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.metadata import MetadataResponseTopic
 from kquorum.wire.protocol.arrays import array_length
 
 # A longer compact list has a length of two bytes; such topics are rare and take the slow path.
@@ -85,10 +85,10 @@ def encode_topic_in_parts(
     yield _operations_and_tags(layout, operations)
 
 
-def encode_error(layout: TopicsLayout, operations: int, topic: Mapping[str, Any]) -> bytes:
+def encode_error(layout: TopicsLayout, operations: int, topic: MetadataResponseTopic) -> bytes:
     """A topic with only an error (`broker.metadata_cache.answers`), as an element of the array."""
-    name = topic["name"]
-    out = int(topic["error_code"]).to_bytes(2, "big")
+    name = topic.name
+    out = int(topic.error_code).to_bytes(2, "big")
     if name is None:
         out += b"\x00"  # only versions that name no topic asked for by id come here, and these are compact
     else:
@@ -98,9 +98,9 @@ def encode_error(layout: TopicsLayout, operations: int, topic: Mapping[str, Any]
         )
         out += data
     if layout.has_topic_id:
-        out += topic["topic_id"].bytes
+        out += topic.topic_id.bytes
     if layout.has_is_internal:
-        out += b"\x01" if topic["is_internal"] else b"\x00"
+        out += b"\x01" if topic.is_internal else b"\x00"
     none_of_them = array_length(0, is_flexible=layout.is_flexible)
     return out + none_of_them + _operations_and_tags(layout, operations)
 

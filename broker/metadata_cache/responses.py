@@ -9,9 +9,8 @@ Sans-IO: the caller advances the work slice by slice and may serve others in bet
 answer shows half an update; concurrent works share encoded topics through the cache.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from immutables import Map
@@ -22,7 +21,7 @@ from kquorum.broker.metadata_cache.answers import (
     RequestView,
     asked_cluster_operations,
     asks_for_all,
-    cluster_values,
+    cluster_response,
     known_topic,
     operations_on,
     request_view,
@@ -36,16 +35,13 @@ from kquorum.broker.metadata_cache.encoding import (
     encode_topic_in_parts,
     encode_topics,
 )
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.cluster import BrokerRegistration
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from kquorum.raft.ports import RandomSource
-from kquorum.wire.codec import encode
-from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
+from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from kquorum.wire.protocol.arrays import array_length
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import EncodedBody
 
 # Some ten milliseconds of work: about so many partitions, a topic costing as much as so many of them by itself.
@@ -94,7 +90,7 @@ class MetadataResponses:
 
     def begin(
         self,
-        request: Any,
+        request: MetadataRequest,
         version: int,
         image: MetadataImage,
         listener_name: str,
@@ -102,7 +98,7 @@ class MetadataResponses:
         *,
         creates_topics: bool = True,
     ) -> "MetadataWork":
-        """`request` is any version of MetadataRequest; `creates_topics` as for `request_view`."""
+        """`creates_topics` as for `request_view`."""
         if self._brokers is not image.cluster.brokers:
             self._brokers = image.cluster.brokers
             self._states.clear()
@@ -124,17 +120,17 @@ class MetadataResponses:
             del self._shelves[next(iter(self._shelves))]
         return shelf
 
-    def _frame(self, view: RequestView, request: Any) -> tuple[bytes, bytes]:
+    def _frame(self, view: RequestView, request: MetadataRequest) -> tuple[bytes, bytes]:
         """What comes before the topics of the response, and what after."""
         controller_id = controller_id_for_clients(view.image, self._random_source)
         operations = asked_cluster_operations(request, view.access)
         key = (view.version, view.listener_name, controller_id, operations)
         frame = self._frames.get(key)
         if frame is None:
-            values = cluster_values(
+            response = cluster_response(
                 view.image, self._cluster_id, view.listener_name, controller_id, operations
             )
-            frame = self._frames[key] = _around_topics(view.version, values)
+            frame = self._frames[key] = _around_topics(view.version, response)
         return frame
 
 
@@ -143,7 +139,11 @@ class MetadataWork:
     that the client agreed to see created."""
 
     def __init__(
-        self, view: RequestView, request: Any, shelf: _TopicEncodingCache, frame: tuple[bytes, bytes]
+        self,
+        view: RequestView,
+        request: MetadataRequest,
+        shelf: _TopicEncodingCache,
+        frame: tuple[bytes, bytes],
     ) -> None:
         self._view = view
         self._layout = TopicsLayout.of(view.version)
@@ -179,7 +179,7 @@ class MetadataWork:
             if place % SLICE_DECISIONS == SLICE_DECISIONS - 1:
                 yield
 
-    def _make(self, request: Any) -> Iterator[None]:
+    def _make(self, request: MetadataRequest) -> Iterator[None]:
         """Ends a slice where it yields."""
         done = self._shelf.all_topics if self._is_of_all else None
         if done is not None and done[0] is self._view.image.topics:
@@ -225,7 +225,7 @@ class MetadataWork:
     def _encode_alone(self, place: int, topic: TopicImage) -> Iterator[None]:
         """A topic that is long, or has longer lists than the columns are written with."""
         if not can_encode(topic):
-            self._put(place, topic, _encoded_by_kio(self._view.version, known_topic(self._view, topic)))
+            self._put(place, topic, _encoded_as_message(self._view.version, known_topic(self._view, topic)))
             return
         parts: list[bytes] = []
         for part in encode_topic_in_parts(
@@ -240,16 +240,19 @@ class MetadataWork:
         self._shelf.topics[topic.id] = (topic, data)
 
 
-def _around_topics(version: int, values: Values) -> tuple[bytes, bytes]:
-    """The response without topics, cut in two where they come in."""
-    encoded = encode(build(response_class(ApiKey.METADATA, version), values | {"topics": ()}))
-    is_flexible = version >= 9
+def _around_topics(version: int, response: MetadataResponse) -> tuple[bytes, bytes]:
+    """The response, which has no topics, cut in two where they come in."""
+    encoded = encode(response, version)
+    is_flexible = MetadataResponse.is_flexible(version)
     operations = 4 if 8 <= version <= 10 else 0
     error_code = 2 if version >= 13 else 0
     end = len(encoded) - operations - error_code - (1 if is_flexible else 0)
     return encoded[: end - len(array_length(0, is_flexible=is_flexible))], encoded[end:]
 
 
-def _encoded_by_kio(version: int, values: Values) -> bytes:
-    module = sys.modules[response_class(ApiKey.METADATA, version).__module__]
-    return encode(build(module.MetadataResponseTopic, values))
+def _encoded_as_message(version: int, topic: MetadataResponseTopic) -> bytes:
+    """As the only topic of a response, which is cut off around it."""
+    before, after = _around_topics(version, MetadataResponse())
+    count = array_length(1, is_flexible=MetadataResponse.is_flexible(version))
+    encoded = encode(MetadataResponse(topics=(topic,)), version)
+    return encoded[len(before) + len(count) : len(encoded) - len(after)]

@@ -1,10 +1,10 @@
 """A client of a running cluster: one request goes to the nodes in turn until one of them gives an accepted answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from kquorum.cli.clients.addresses import NOBODY_KNOWN, KnownControllers, broker_addresses
 from kquorum.cli.clients.security import security_for
@@ -23,6 +23,8 @@ from kquorum.network.errors import (
 )
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.message_schema import ByVersion, R, Request
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.protocol.apis import ApiKey, api_name
 from kquorum.wire.protocol.warm_up import warm_up
@@ -36,7 +38,7 @@ _UNSENT = (CannotConnect, HungUp, NoCommonVersion)
 
 
 @dataclass(slots=True, kw_only=True)
-class PendingRequest:
+class PendingRequest(Generic[R]):
     """One request to the nodes of a cluster, and what came of it so far.
 
     `accept` decides whether a response counts. Of one that does not, `hint` may name the address to ask next, and
@@ -46,23 +48,26 @@ class PendingRequest:
     ends the attempts early.
     """
 
-    api_key: ApiKey
-    body: Mapping[str, object]
-    accept: Callable[[Any], bool] = lambda _: True
-    hint: Callable[[Any], HostPort | None] = lambda _: None
-    refusal: Callable[[Any], str] = lambda _: "answers, but cannot tell"
-    is_hopeless: Callable[["PendingRequest"], bool] = lambda _: False
+    request: Request[R] | ByVersion[R]
+    accept: Callable[[R], bool] = lambda _: True
+    hint: Callable[[R], HostPort | None] = lambda _: None
+    refusal: Callable[[R], str] = lambda _: "answers, but cannot tell"
+    is_hopeless: Callable[["PendingRequest[R]"], bool] = lambda _: False
     patience_ms: int | None = None
     takes_long: bool = False
     doubt: str | None = None
     wanted: str = ""
-    refused: dict[HostPort, Any] = field(default_factory=dict)
+    refused: dict[HostPort, R] = field(default_factory=dict)
     silent: dict[HostPort, str] = field(default_factory=dict)
     is_in_flight: bool = False
     may_be_done: bool = False
     was_late: bool = False
     was_refused: bool = False
     _telling: set[HostPort] = field(default_factory=set, repr=False)
+
+    @property
+    def api_key(self) -> ApiKey:
+        return ApiKey(self.request.api_key)
 
     @property
     def what(self) -> str:
@@ -98,7 +103,7 @@ class PendingRequest:
 class Unanswered(CliError):
     """No node gave an accepted answer; `pending` holds what each of them gave instead."""
 
-    def __init__(self, pending: PendingRequest, message: str) -> None:
+    def __init__(self, pending: PendingRequest[Any], message: str) -> None:
         self.pending = pending
         is_in_doubt = pending.doubt is not None and pending.may_be_done
         is_refused = pending.was_refused and not is_in_doubt
@@ -166,14 +171,14 @@ class ClusterClient:
     def remaining_ms(self) -> int:
         return max(round((self.deadline - asyncio.get_running_loop().time()) * 1000), 1)
 
-    async def ask(self, api_key: ApiKey, body: Mapping[str, object], **how: Any) -> Any:
-        """The first response that is accepted; `how` are the fields of PendingRequest.
+    async def ask(self, request: Request[R] | ByVersion[R] | PendingRequest[R]) -> R:
+        """The first response that is accepted.
 
         While nodes answer without an acceptable response (during an election, say) or stay silent, all are asked again
         until the timeout. Raises Unanswered with what each address said.
         """
-        warm_up((ApiKey.API_VERSIONS, api_key))  # compiling is not the cluster's time
-        pending = PendingRequest(api_key=api_key, body=body, **how)
+        pending = request if isinstance(request, PendingRequest) else PendingRequest(request=request)
+        warm_up((ApiKey.API_VERSIONS, pending.api_key))  # compiling is not the cluster's time
         loop = asyncio.get_running_loop()
         began = loop.time()
         teller = loop.create_task(self._tell_of(pending))
@@ -201,14 +206,14 @@ class ClusterClient:
             self.refused_by = frozenset(pending.refused)
         raise self._failure(pending, "")
 
-    def _failure(self, pending: PendingRequest, within: str) -> Unanswered:
+    def _failure(self, pending: PendingRequest[R], within: str) -> Unanswered:
         what = "no answer to " + api_name(pending.api_key)
         message = f"{what}{within}: {pending.reasons(self.known)}"
         if pending.doubt and (pending.may_be_done or pending.is_in_flight):
             message = f"{message}; {pending.doubt}"
         return Unanswered(pending, message)
 
-    async def _tell_of(self, pending: PendingRequest) -> None:
+    async def _tell_of(self, pending: PendingRequest[R]) -> None:
         await asyncio.sleep(TELL_AFTER_S)
         while self._tell is not None:
             reasons = pending.reasons(self.known)
@@ -218,7 +223,7 @@ class ClusterClient:
                 self._tell(told)
             await asyncio.sleep(TELL_AGAIN_S)
 
-    async def _ask_all(self, pending: PendingRequest) -> Any | None:
+    async def _ask_all(self, pending: PendingRequest[R]) -> R | None:
         """The accepted response, if any; the node that answered last is asked first."""
         waiting = sorted(self.addresses, key=lambda address: address != self.answered_by)
         asked = set[HostPort]()
@@ -237,7 +242,7 @@ class ClusterClient:
                 waiting = [hinted, *(other for other in waiting if other != hinted)]
         return None
 
-    async def _try(self, address: HostPort, pending: PendingRequest, *, rest: int) -> Any | None:
+    async def _try(self, address: HostPort, pending: PendingRequest[R], *, rest: int) -> R | None:
         """A response, or None with the reason in `silent`. A mute node gets its share of the time, not all of it."""
         share_ms = max(self.remaining_ms // (rest + 1), 1) if rest else self.remaining_ms
         if pending.patience_ms is not None and len(self.addresses) > 1:
@@ -249,7 +254,7 @@ class ClusterClient:
             pending.is_in_flight = True
             if pending.takes_long:
                 share_ms = await self._long_share_ms(connection, pending.api_key, share_ms)
-            response = await connection.request(pending.api_key, pending.body, share_ms)
+            response = await connection.call(pending.request, share_ms)
         except NetworkError as error:
             self._note_silence(address, pending, error, share_ms)
             return None
@@ -268,7 +273,7 @@ class ClusterClient:
         return max(share_ms, self.remaining_ms // 2)
 
     def _note_silence(
-        self, address: HostPort, pending: PendingRequest, error: NetworkError, share_ms: int
+        self, address: HostPort, pending: PendingRequest[R], error: NetworkError, share_ms: int
     ) -> None:
         """A late answer would stand in the way of the next one, so the connection is not used again."""
         connection = self._connections.pop(address, None)
@@ -302,8 +307,6 @@ def check_error(code: int, message: str | None, what: str) -> None:
     """Raises CliError for an error code of Kafka's, in words and with its name."""
     if code == 0:
         return
-    from kquorum.wire.protocol.entities import ErrorCode
-
     try:
         name = ErrorCode(code).name.upper()
     except ValueError:

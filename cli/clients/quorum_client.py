@@ -4,13 +4,21 @@ replicas reported to the leader.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from kquorum.cli.clients.addresses import KnownControllers
 from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
 from kquorum.node.config.addresses import HostPort
-from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.uuids import uuid_to_text
+from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Node,
+    RequestPartitionData,
+    RequestTopicData,
+    ResponsePartitionData,
+)
+from kquorum.wire.messages.describe_quorum import ReplicaState as DescribedReplica
+from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 from kquorum.wire.wording import counted
 
 SHORT = 8
@@ -102,7 +110,6 @@ _LEADER_UNKNOWN = frozenset({5})  # LEADER_NOT_AVAILABLE
 PATIENCE_MS = 1_000
 # A replica fetches at least twice a second; one whose last fetch is older than this is called silent.
 SILENT_AFTER_MS = 3_000
-_QUESTION = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,36 +165,37 @@ class QuorumStatus:
 async def describe_quorum(client: ClusterClient) -> QuorumStatus:
     """Ask until the leader itself answers, following the hints of the others."""
 
-    def is_from_leader(response: Any) -> bool:
+    def is_from_leader(response: DescribeQuorumResponse) -> bool:
         return not {int(response.error_code), _partition_error(response)} & (NOT_THE_LEADER | _LEADER_UNKNOWN)
 
+    partition_asked = RequestTopicData(topic_name=TOPIC, partitions=(RequestPartitionData(),))
     response = await client.ask(
-        ApiKey.DESCRIBE_QUORUM,
-        _QUESTION,
-        accept=is_from_leader,
-        hint=_leader_address,
-        refusal=why_no_leader,
-        is_hopeless=lambda pending: _lacks_a_majority(pending, client.known),
-        patience_ms=PATIENCE_MS,
-        wanted="a leader",
+        PendingRequest(
+            request=DescribeQuorumRequest(topics=(partition_asked,)),
+            accept=is_from_leader,
+            hint=_leader_address,
+            refusal=why_no_leader,
+            is_hopeless=lambda pending: _lacks_a_majority(pending, client.known),
+            patience_ms=PATIENCE_MS,
+            wanted="a leader",
+        )
     )
-    check_error(
-        int(response.error_code), getattr(response, "error_message", None), "the quorum cannot be described"
-    )
+    check_error(int(response.error_code), response.error_message, "the quorum cannot be described")
     partition = response.topics[0].partitions[0]
-    check_error(
-        int(partition.error_code), getattr(partition, "error_message", None), "the quorum cannot be described"
-    )
-    return _status_of(partition, getattr(response, "nodes", ()), response.annotation)
+    check_error(int(partition.error_code), partition.error_message, "the quorum cannot be described")
+    return _status_of(partition, response.nodes, response.annotation)
 
 
-def leader_known_to(response: Any) -> tuple[int, int]:
-    """(leader, epoch) as a node that does not lead knows them; -1 for what it does not know."""
-    partitions = [partition for topic in getattr(response, "topics", ()) for partition in topic.partitions]
-    return (int(partitions[0].leader_id), int(partitions[0].leader_epoch)) if partitions else (-1, -1)
+def leader_known_to(response: Response) -> tuple[int, int]:
+    """(leader, epoch) as a node that does not lead knows them; -1 for what it does not know, or its answer to another
+    request does not say."""
+    if not isinstance(response, DescribeQuorumResponse):
+        return -1, -1
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
+    return (partitions[0].leader_id, partitions[0].leader_epoch) if partitions else (-1, -1)
 
 
-def why_no_leader(response: Any) -> str:
+def why_no_leader(response: DescribeQuorumResponse) -> str:
     leader_id, epoch = leader_known_to(response)
     if epoch < 0:
         return "answers, but knows neither leader nor epoch"
@@ -196,69 +204,67 @@ def why_no_leader(response: Any) -> str:
     return f"answers, and follows node {leader_id} in epoch {epoch}"
 
 
-def _lacks_a_majority(pending: PendingRequest, known: KnownControllers) -> bool:
+def _lacks_a_majority(pending: PendingRequest[DescribeQuorumResponse], known: KnownControllers) -> bool:
     """Whether no leader can be elected, however long it takes: too few voters answer, and none of them has a leader."""
     leaders = [leader_known_to(response)[0] for response in pending.refused.values()]
     is_lost = known.lack_a_majority(answering=pending.refused, silent=pending.silent)
     return is_lost and max(leaders, default=-1) < 0
 
 
-def _partition_error(response: Any) -> int:
+def _partition_error(response: DescribeQuorumResponse) -> int:
     partitions = [partition for topic in response.topics for partition in topic.partitions]
     return int(partitions[0].error_code) if partitions else 0
 
 
-def _leader_address(response: Any) -> HostPort | None:
+def _leader_address(response: DescribeQuorumResponse) -> HostPort | None:
     partitions = [partition for topic in response.topics for partition in topic.partitions]
-    for node in getattr(response, "nodes", ()):
+    for node in response.nodes:
         if partitions and node.node_id == partitions[0].leader_id and node.listeners:
             return HostPort(node.listeners[0].host, node.listeners[0].port)
     return None
 
 
-def _status_of(partition: Any, nodes: Iterable[Any], annotation: bytes) -> QuorumStatus:
+def _status_of(partition: ResponsePartitionData, nodes: Iterable[Node], annotation: bytes) -> QuorumStatus:
     leader = next((each for each in partition.current_voters if each.replica_id == partition.leader_id), None)
-    leader_end = int(partition.high_watermark if leader is None else leader.log_end_offset)
+    leader_end = partition.high_watermark if leader is None else leader.log_end_offset
     # The leader gives the present time for itself.
-    time_ms = int(getattr(leader, "last_fetch_timestamp", -1))
+    time_ms = -1 if leader is None else leader.last_fetch_timestamp
     now_ms = time_ms if time_ms > 0 else None
-    states = states_in(annotation, (int(partition.leader_id), _directory_of(leader)))
+    states = states_in(annotation, (partition.leader_id, None if leader is None else _directory_of(leader)))
     return QuorumStatus(
-        leader_id=int(partition.leader_id),
-        leader_epoch=int(partition.leader_epoch),
-        high_watermark=int(partition.high_watermark),
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        high_watermark=partition.high_watermark,
         voters=tuple(_replica(state, leader_end, now_ms, states) for state in partition.current_voters),
         observers=tuple(_replica(state, leader_end, now_ms, states) for state in partition.observers),
         nodes=tuple(
-            VoterPlace(
-                node_id=int(node.node_id), host=str(node.listeners[0].host), port=int(node.listeners[0].port)
-            )
+            VoterPlace(node_id=node.node_id, host=node.listeners[0].host, port=node.listeners[0].port)
             for node in nodes
             if node.listeners
         ),
     )
 
 
-def _replica(state: Any, leader_end: int, now_ms: int | None, states: States) -> ReplicaLag:
+def _replica(state: DescribedReplica, leader_end: int, now_ms: int | None, states: States) -> ReplicaLag:
     end = _known(state.log_end_offset)
-    fetched_ms = _known(getattr(state, "last_fetch_timestamp", -1))
+    fetched_ms = _known(state.last_fetch_timestamp)
     directory_id = _directory_of(state)
     return ReplicaLag(
-        replica_id=int(state.replica_id),
+        replica_id=state.replica_id,
         directory_id=directory_id,
         log_end_offset=end,
         lag=None if end is None else max(leader_end - end, 0),
         last_fetch_timestamp_ms=fetched_ms,
-        last_caught_up_timestamp_ms=_known(getattr(state, "last_caught_up_timestamp", -1)),
+        last_caught_up_timestamp_ms=_known(state.last_caught_up_timestamp),
         alive=None if now_ms is None else fetched_ms is not None and now_ms - fetched_ms < SILENT_AFTER_MS,
-        state=state_of(states, int(state.replica_id), directory_id),
+        state=state_of(states, state.replica_id, directory_id),
     )
 
 
-def _directory_of(state: Any) -> str | None:
-    directory_id = getattr(state, "replica_directory_id", None)
-    return None if directory_id is None or not directory_id.int else uuid_to_text(directory_id)
+def _directory_of(state: DescribedReplica) -> str | None:
+    directory_id = state.replica_directory_id
+    return None if directory_id == ZERO_UUID else uuid_to_text(directory_id)
 
 
-def _known(number: Any) -> int | None:
-    return int(number) if int(number) >= 0 else None
+def _known(number: int) -> int | None:
+    return number if number >= 0 else None

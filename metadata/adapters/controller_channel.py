@@ -16,17 +16,17 @@ that lost it twice is sent on a connection of its own, where it harms no other, 
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from kio.schema.errors import ErrorCode
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple
 
 from kquorum.metadata.adapters.shares import Shares
 from kquorum.network.connection import UNSECURED, KafkaConnection
 from kquorum.network.errors import CannotConnect, ConnectionLost, RequestTimedOut
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.wire.errors import DecodeError
-from kquorum.wire.message_schema import R, Request, Response
+from kquorum.wire.message_schema import ByVersion, R, Request
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 RETRY_PAUSE_MS: Final = 50
@@ -61,9 +61,6 @@ class LostConnections:
         """Whether other requests are to be spared at this controller."""
         return self._count >= LOSSES_IN_COMPANY and address == self._address
 
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
 
 log = logging.getLogger("metadata.controller_channel")
 
@@ -103,13 +100,13 @@ class ClientGone(Exception):
     """The client had closed its connection before its request was sent, so the request was dropped."""
 
 
-class _Sending(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Sending(Generic[R]):
     """What is sent in each attempt."""
 
-    api_key: ApiKey
-    body: "Mapping[str, object] | RequestPayload | Request[Response]"
+    request: Request[R] | ByVersion[R]
     header_fields: tuple[tuple[int, bytes], ...]
-    is_for_the_leader: Callable[[Any], bool]
+    is_for_the_leader: Callable[[R], bool]
 
 
 class ControllerChannel:
@@ -139,29 +136,20 @@ class ControllerChannel:
         self._alone: dict[KafkaConnection, ControllerAddress] = {}
         self._shares = Shares(SHARE_OF_ALL, SHARE_OF_ONE)
 
-    async def call(self, request: Request[R], on_doubt: Callable[[], object] = lambda: None) -> R:
-        """The response to a message of `wire.messages`; for `on_doubt` see `request`.
-
-        Raises ControllerUnavailable, or NoCommonVersion when the controller is too old for the API or for a field that
-        is set.
-        """
-        response: R = await self.request(ApiKey(request.api_key), request, on_doubt)
-        return response
-
-    async def request(
+    async def call(
         self,
-        api_key: ApiKey,
-        body: "Mapping[str, object] | RequestPayload | Request[Response]",
+        request: Request[R] | ByVersion[R],
         on_doubt: Callable[[], object] = lambda: None,
         *,
         is_done: Callable[[], bool] = lambda: False,
-        is_for_the_leader: Callable[[Any], bool] = lambda _response: False,
+        is_for_the_leader: Callable[[R], bool] = lambda _response: False,
         header_fields: tuple[tuple[int, bytes], ...] = (),
         is_long: bool = False,
         share: str | None = None,
         is_gone: Callable[[], bool] = lambda: False,
-    ) -> Any:
-        """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old.
+    ) -> R:
+        """The response. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old for the API or
+        for a field that is set.
 
         `on_doubt` is called after each attempt that may have been carried out though its answer does not say so.
         Before each attempt `is_done` says whether one before it was, and AlreadyDone is raised. `is_for_the_leader`
@@ -171,7 +159,7 @@ class ControllerChannel:
         time, and ClientGone is raised if `is_gone` after it.
         """
         began_at_s = asyncio.get_running_loop().time()
-        sending = _Sending(api_key, body, header_fields, is_for_the_leader)
+        sending = _Sending(request, header_fields, is_for_the_leader)
         if share is None:
             return await self._send_until(began_at_s, sending, on_doubt, is_done, is_long)
         try:
@@ -179,7 +167,7 @@ class ControllerChannel:
                 await self._shares.take(share)
         except TimeoutError:
             told = f"other requests of {share}, or of all clients, were before it"
-            raise ControllerUnavailable(api_key, self._retry_timeout_ms, told) from None
+            raise ControllerUnavailable(ApiKey(request.api_key), self._retry_timeout_ms, told) from None
         try:
             if is_gone():
                 raise ClientGone
@@ -190,13 +178,13 @@ class ControllerChannel:
     async def _send_until(
         self,
         began_at_s: float,
-        sending: _Sending,
+        sending: _Sending[R],
         on_doubt: Callable[[], object],
         is_done: Callable[[], bool],
         is_long: bool,
-    ) -> Any:
+    ) -> R:
         """Until it is answered, or its time is up."""
-        api_key = sending.api_key
+        api_key = ApiKey(sending.request.api_key)
         most_leaders = 1 if is_long else LEADERS_MAX
         had_it: set[ControllerAddress] = set()
         loop = asyncio.get_running_loop()
@@ -261,9 +249,9 @@ class ControllerChannel:
     async def _attempt(
         self,
         address: ControllerAddress,
-        sending: _Sending,
+        sending: _Sending[R],
         timeout_ms: int,
-    ) -> Any:
+    ) -> R:
         connection = await self._connected(address, timeout_ms)
         try:
             return await _ask(connection, sending, timeout_ms)
@@ -271,14 +259,14 @@ class ControllerChannel:
             self._forget(connection)
             raise
 
-    async def _attempt_alone(self, address: ControllerAddress, sending: _Sending, timeout_ms: int) -> Any:
+    async def _attempt_alone(self, address: ControllerAddress, sending: _Sending[R], timeout_ms: int) -> R:
         """A connection that is lost before the request was sent on it counts as none."""
         connection = await self._connect(address, timeout_ms)
         self._alone[connection] = address
         try:
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
-                    await connection.common_version(sending.api_key)
+                    await connection.common_version(sending.request.api_key)
             except (TimeoutError, ConnectionLost) as error:
                 reason = error.reason if isinstance(error, ConnectionLost) else f"silent for {timeout_ms} ms"
                 raise CannotConnect(address.host, address.port, reason) from None
@@ -320,14 +308,11 @@ class ControllerChannel:
             return
 
 
-async def _ask(connection: KafkaConnection, sending: _Sending, timeout_ms: int) -> Any:
-    body, fields = sending.body, sending.header_fields
-    response: Any
-    if isinstance(body, Request):
-        response = await connection.call(body, timeout_ms, fields)
-    else:
-        response = await connection.request(sending.api_key, body, timeout_ms, fields)
-    if response.error_code is ErrorCode.not_controller or sending.is_for_the_leader(response):
+async def _ask(connection: KafkaConnection, sending: _Sending[R], timeout_ms: int) -> R:
+    response = await connection.call(sending.request, timeout_ms, sending.header_fields)
+    if getattr(response, "error_code", None) is ErrorCode.not_controller or sending.is_for_the_leader(
+        response
+    ):
         raise _NotControllerError
     return response
 

@@ -6,17 +6,15 @@ under this process's incarnation; and again whenever another incarnation shows u
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 from uuid import UUID
-
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import CONTROLLER_REGISTRATION
 from kquorum.network.errors import NoCommonVersion
-from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
+from kquorum.wire.messages.error_codes import ErrorCode
 
 log = logging.getLogger("metadata.controller_registration")
 
@@ -32,18 +30,14 @@ class ControllerRegistrar:
         *,
         node_id: int,
         incarnation_id: UUID,
-        listeners: tuple[Mapping[str, object], ...],
-        features: tuple[Mapping[str, object], ...],
+        listeners: tuple[Listener, ...],
+        features: tuple[Feature, ...],
         channel: ControllerChannel,
         image: Callable[[], MetadataImage],
     ) -> None:
-        self._values: Mapping[str, object] = {
-            "controller_id": node_id,
-            "incarnation_id": incarnation_id,
-            "zk_migration_ready": False,
-            "listeners": listeners,
-            "features": features,
-        }
+        self._request = ControllerRegistrationRequest(
+            controller_id=node_id, incarnation_id=incarnation_id, listeners=listeners, features=features
+        )
         self._node_id = node_id
         self._incarnation_id = incarnation_id
         self._channel = channel
@@ -74,7 +68,7 @@ class ControllerRegistrar:
 
     async def _register(self) -> bool:
         try:
-            response: Any = await self._channel.request(ApiKey.CONTROLLER_REGISTRATION, self._values)
+            response = await self._channel.call(self._request)
         except (ControllerUnavailable, NoCommonVersion) as error:
             log.info("this controller is not registered yet: %s", error)
             return False

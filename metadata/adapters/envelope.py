@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import FORWARDABLE_APIS
 from kquorum.metadata.forwarding import (
@@ -19,6 +17,7 @@ from kquorum.metadata.forwarding import (
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.operator_reason import reason_of
 from kquorum.wire.protocol.api_keys import ApiKey, api_name
 from kquorum.wire.protocol.apis import is_supported

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.adapters.envelope import (
     EnvelopeRefusedError,
     is_unwrapped,
@@ -46,6 +44,7 @@ from kquorum.wire import message_codec
 from kquorum.wire.forwarding_id import forwarding_id_of
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader

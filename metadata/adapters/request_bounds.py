@@ -7,11 +7,10 @@ but what is refused makes no records, and costs as much.
 
 from dataclasses import dataclass
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller_apis import EntryLimit
 from kquorum.network.limits import ENTRIES_KEY, MOST_ENTRIES
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import IntEnum
 
-from kio.schema.errors import ErrorCode
+from kquorum.wire.messages.error_codes import ErrorCode
 
 CLUSTER_NAME = "kafka-cluster"
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
 from kquorum.metadata.authorizer.verdict import Verdict
@@ -20,6 +18,7 @@ from kquorum.wire.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 
 _OF_CLUSTER = (BROKER, BROKER_LOGGER, CLIENT_METRICS)
 _OF_NAMED = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}

@@ -7,8 +7,6 @@ good enough is for the broker to see: an envelope does not tell of it.
 
 from dataclasses import replace
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import FAILED, Operation, ResourceType
 from kquorum.metadata.authorizer.verdict import Verdict
@@ -18,6 +16,7 @@ from kquorum.wire.messages.describe_delegation_token import (
     DescribedDelegationToken,
     DescribeDelegationTokenResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 
 ANONYMOUS = "User:ANONYMOUS"
 PLAINTEXT, SSL = 0, 1

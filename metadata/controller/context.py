@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from immutables import Map
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.brokers.liveness import BrokerLiveness
 from kquorum.metadata.controller.config import ControllerConfig
@@ -17,6 +16,7 @@ from kquorum.metadata.image.directories import MIGRATING, UNASSIGNED
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.raft.ports import RandomSource
+from kquorum.wire.messages.error_codes import ErrorCode
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 MIN_IN_SYNC_REPLICAS = "min.insync.replicas"

@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.brokers.liveness import BrokerLiveness, Contact
 from kquorum.metadata.controller.brokers.state_records import fence_record
 from kquorum.metadata.controller.config import ControllerConfig
@@ -55,6 +53,7 @@ from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.ports import RaftPort, RandomSource
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.refusals import refusal
 from kquorum.metadata.controller.requests import (
     ApiError,
@@ -27,6 +25,7 @@ from kquorum.wire.messages.alter_partition import RequestTopicData
 from kquorum.wire.messages.alter_partition_reassignments import ReassignableTopic
 from kquorum.wire.messages.create_partitions import CreatePartitionsTopic
 from kquorum.wire.messages.create_topics import CreatableTopic
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 # What takes the active controller some twenty milliseconds, in units of about 25 microseconds.

@@ -10,8 +10,6 @@ readers skip. Each note holds the hash of the one before it, so a note that is r
 
 from collections.abc import Sequence
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.partitions.change_batch import PartitionChangeBatch
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
@@ -32,6 +30,7 @@ from kquorum.raft.errors import RecordBatchTooLargeError
 from kquorum.raft.ports import RaftPort
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,

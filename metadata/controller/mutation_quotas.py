@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from immutables import Map
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 Key = TypeVar("Key", bound=Hashable)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.configs import client_quotas
 from kquorum.metadata.controller.configs.alter_configs import config_refusal, incremental_config_refusal
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
@@ -69,6 +67,7 @@ from kquorum.wire.messages.elect_leaders import (
 )
 from kquorum.wire.messages.end_quorum_epoch import EndQuorumEpochResponse
 from kquorum.wire.messages.envelope import EnvelopeResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.expire_delegation_token import ExpireDelegationTokenResponse
 from kquorum.wire.messages.fetch import FetchResponse
 from kquorum.wire.messages.fetch_snapshot import FetchSnapshotResponse

@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 # A string of an answer has 32,767 bytes at most, and a character up to four.
 MAX_MESSAGE_CHARACTERS = 2_000
-# A response as `wire.protocol.entities.build` takes it: kio's field names, every version's fields together.
-Values = dict[str, Any]
 Reply = Callable[[Response], None]
 
 
@@ -22,7 +19,7 @@ Reply = Callable[[Response], None]
 class ControllerRequest:
     """A request that reached the controller.
 
-    `body` is a message of `wire.messages`; or kio's entity, where `wire.protocol.bodies` says so.
+    `body` is the message of the API.
     `received_at_ms` is when it came in, None for just now. `operator_reason` is why the operator wants it, in words.
     `security_protocol` is that of the connection it came by (network.requests.RequestContext), which an envelope does
     not tell of the client's. `forwarding_id` is the broker's for what came in an envelope (wire.forwarding_id);

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.configs.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.describe.describe_request import DescribeRequest
@@ -16,6 +14,7 @@ from kquorum.wire.messages.describe_client_quotas import (
     EntryData,
     ValueData,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = 0, 1, 2
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType, Update
 from kquorum.metadata.configs.resolution import (
     SOURCE_CLIENT_METRICS,
@@ -57,6 +55,7 @@ from kquorum.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_config_resources import ConfigResource as ListedConfigResource
 from kquorum.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,

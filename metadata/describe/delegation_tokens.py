@@ -1,7 +1,5 @@
 """DescribeDelegationToken: tokens of these owners, with the password that the node derives (KIP-48)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.delegation_tokens import (
     HMAC_KEY_CONFIG,
     owners_and_renewers,
@@ -16,6 +14,7 @@ from kquorum.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 def describe_delegation_token(question: DescribeRequest) -> DescribeDelegationTokenResponse:

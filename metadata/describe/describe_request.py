@@ -9,7 +9,7 @@ from kquorum.metadata.image.image import MetadataImage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeRequest:
-    """`body` is the request as `wire.protocol.bodies` reads it; `image` is committed. `node_configs` are the keys of
+    """`body` is the message of the API; `image` is committed. `node_configs` are the keys of
     the answering node's own config file, as text; `is_controller` says what it answers as."""
 
     body: Any

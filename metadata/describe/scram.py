@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.requests import cut_message
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.wire.messages.describe_user_scram_credentials import (
@@ -12,6 +10,7 @@ from kquorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 def describe_user_scram_credentials(question: DescribeRequest) -> DescribeUserScramCredentialsResponse:

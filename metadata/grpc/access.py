@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import grpc
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.authorizer import NotLoadedError
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.security.errors import UnnamedCertificate
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 

@@ -2,14 +2,13 @@
 
 from typing import Protocol
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.network.security.names import PLAIN
 from kquorum.network.security.plain import encode_plain
 from kquorum.network.security.scram import ScramError
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.wire.message_schema import R, Request
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 

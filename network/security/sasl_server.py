@@ -7,13 +7,12 @@ the same error for all wrong credentials. The log says more; neither contains a 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.security.names import PLAIN
 from kquorum.network.security.plain import PlainError, check_plain
 from kquorum.network.security.sasl_session import SaslAnswer, SaslRequest
 from kquorum.network.security.scram import ScramError
 from kquorum.network.security.scram_server import ScramLookup, ScramServer
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kquorum.wire.protocol.headers import RequestHeader

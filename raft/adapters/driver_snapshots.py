@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.disk_thread import DiskThread
 from kquorum.raft.adapters.driver_ports import Receive, SnapshotPort
 from kquorum.raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
@@ -21,6 +19,7 @@ from kquorum.raft.messages import FetchSnapshotResponse, SnapshotSlice
 from kquorum.raft.ready import OutboundResponse, SnapshotChunk
 from kquorum.storage.errors import StorageFull
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)

@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.bounded_log import BoundedLog
 from kquorum.network.connection import UNSECURED, KafkaConnection
 from kquorum.network.errors import AuthenticationFailed, CannotConnect, NoCommonVersion
@@ -28,6 +26,7 @@ from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, VoterSet
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 _FIRST_BOOTSTRAP_ID: Final = -2

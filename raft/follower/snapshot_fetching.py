@@ -11,8 +11,6 @@ counts that as a sign of life (rule R10.4), Kafka's as well; it does not count a
 
 from typing import assert_never
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.inputs import (
     LogStartAdvanced,
     SnapshotEvent,
@@ -28,6 +26,7 @@ from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Download, Follower
 from kquorum.raft.voters import QuorumRecord, VoterHistory
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 
 # One is written while the next one is fetched.
 _UNWRITTEN_PIECES_MAX = 1

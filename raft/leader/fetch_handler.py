@@ -3,8 +3,6 @@
 from dataclasses import replace
 from itertools import islice
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.elections import is_foreign_cluster
 from kquorum.raft.leader.delayed_fetches import DelayedFetch, Name
 from kquorum.raft.leader.majority import confirm_by_fetch
@@ -22,6 +20,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Leader, ReplicaProgress
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.messages.error_codes import ErrorCode
 
 # Kafka forgets an observer that has not fetched for this long.
 OBSERVER_SESSION_MS = 300_000

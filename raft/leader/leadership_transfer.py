@@ -1,7 +1,5 @@
 """Leaving the leadership in good order: stepping down, telling the voters, and handing over to one of them."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.leader.majority import voter_end_offset
 from kquorum.raft.messages import (
     NO_LEADER,
@@ -24,6 +22,7 @@ from kquorum.raft.roles import (
     Resigned,
 )
 from kquorum.raft.voters import ReplicaKey, Voter
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) -> None:

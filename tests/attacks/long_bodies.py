@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.codegen.kinds import FIXED
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.codegen.plan import FieldPlan, StructPlan
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.headers import encode_request
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.classes import request_class
+from tests.support.kio.frames import encode_request
+from tests.support.kio.plans import plan_of
 
 _INTEGERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint16": 16, "uint32": 32}
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
 from kquorum.raft.adapters.kafka_codec.codec import encode_request as encode_body
@@ -35,13 +34,14 @@ from kquorum.raft.messages import (
 from kquorum.raft.roles import Leader
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types
-from kquorum.wire.protocol.headers import decode_message_response as decode_frame
-from kquorum.wire.protocol.headers import encode_request
+from kquorum.wire.protocol.headers import decode_response as decode_frame
 from tests.attacks.rig import rig, send
 from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
+from tests.support.kio.frames import encode_request
 from tests.unit.raft.context import RaftContext
 
 # About a millisecond of Python.

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import encode_request
+from kquorum.wire.protocol.apis import supported_versions
 from tests.attacks.long_bodies import long_arrays, long_request
 from tests.attacks.loop_turns import Turns, measured
 from tests.attacks.rig import Rig, rig, send
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
 
 # About fifty milliseconds.
 MOST_CALLS = 250_000

@@ -10,15 +10,15 @@ from kquorum.cli.main import run
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.delegation_tokens import is_expired
-from kquorum.wire.codec import encode
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.bodies import read_request
-from kquorum.wire.protocol.entities import build
 from tests.support.acl_worlds import ALICE, BOB, HERE, PREFIXED, acl, acls_of, authorizer
 from tests.support.api_calls import read_answer
 from tests.support.controller_world import World
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 from tests.support.single_node import write_config
 from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
     CREATE,

@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
@@ -22,6 +21,7 @@ from kquorum.metadata.state_hash.image_hash import hash_of_image
 from kquorum.raft.batches import Accumulator
 from kquorum.raft.errors import NotLeaderError
 from kquorum.wire.compression import CompressionCodec
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

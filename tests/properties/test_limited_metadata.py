@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.client_access import UNLIMITED, ClientAccess, TopicLists, client_access
 from kquorum.broker.metadata_cache.answers import handle_metadata
@@ -18,10 +17,8 @@ from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.authorizer import Acls
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.wire.codec import encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
 from tests.support.acl_worlds import (
     ALICE,
@@ -36,6 +33,9 @@ from tests.support.acl_worlds import (
     authorizer,
 )
 from tests.support.images import LISTENER
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]

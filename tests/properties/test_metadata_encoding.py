@@ -18,12 +18,13 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
 from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
-from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, log_dir, topic_id
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 SEEDS = st.integers(0, 2**32)

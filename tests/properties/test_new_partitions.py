@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
@@ -20,6 +19,7 @@ from kquorum.metadata.image.records import broker_record
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from kquorum.raft.errors import RecordBatchTooLargeError
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records import configs, features, topics
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -26,6 +24,7 @@ from kquorum.raft.messages import (
     VoteResponse,
 )
 from kquorum.raft.voters import VersionRange
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.scenarios.arguments import Arguments, read_key, read_place, read_records
 from tests.scenarios.errors import ScenarioError
 from tests.scenarios.host import CLUSTER_ID, endpoint_of

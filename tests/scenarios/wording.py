@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -31,6 +29,7 @@ from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import KRaftVersionAt, ReplicaKey, Voter, VotersAt, VoterSet, quorum_records
 from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record_lenient
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
+from kquorum.wire.messages.error_codes import ErrorCode
 
 KINDS: dict[type[Request], str] = {
     VoteRequest: "Vote",

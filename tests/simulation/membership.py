@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import (
@@ -28,6 +26,7 @@ from kquorum.raft.voters import (
     VotersAt,
     VoterSet,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.hosts import Host, WaitingReply
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.inputs import FailureReason, RequestFailed, RequestReceived, ResponseReceived
 from kquorum.raft.messages import (
     ApiVersionsRequest,
@@ -19,6 +17,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundRequest, OutboundResponse, Ready
 from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.hosts import Host, WaitingReply
 from tests.simulation.kafka_wire import (
     UnsupportedVersion,

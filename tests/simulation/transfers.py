@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import (
     AddRaftVoterRequest,
@@ -28,6 +26,7 @@ from kquorum.raft.messages import (
     TransferLeadershipRequest,
     TransferLeadershipResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host, WaitingReply
 from tests.simulation.membership import Operator

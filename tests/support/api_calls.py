@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from kquorum.wire import message_codec
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.message_schema import Request, Response
-from kquorum.wire.protocol.apis import message_types, request_class, response_class
+from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.protocol.bodies import read_request
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import encode_body
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.entities import build
 
 _MOST_ELEMENTS = 10_000_000
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
 from kquorum.metadata.controller.requests import ControllerRequest, Values
@@ -17,6 +15,7 @@ from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.log_batch import LogBatch, build_batch
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import decode_record
 from kquorum.wire.schema import MetadataRecord

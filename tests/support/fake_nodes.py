@@ -9,8 +9,9 @@ from typing import Any
 from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from kquorum.network.limits import ServerLimits
 from kquorum.network.server import KafkaServer, Reply, RequestContext
-from kquorum.wire.protocol.apis import ApiKey, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey, supported_versions
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 
 Answer = Callable[[Any], Mapping[str, object]]
 

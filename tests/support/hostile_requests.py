@@ -12,10 +12,10 @@ from uuid import UUID
 
 from kquorum.metadata.delegation_tokens import token_hmac
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.entities import build
 from tests.support.plausible_values import CHOICES, LISTS, SELDOM, TEXTS, Subject
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
-from kquorum.wire.protocol.headers import decode_response, encode_request
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request
 from tests.support.metadata_history import Answer, State, state_of_response
 
 HOST = "127.0.0.1"

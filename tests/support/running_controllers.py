@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Self, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.adapters.controller_channel import ControllerAddress
 from kquorum.metadata.adapters.listener import ControllerListener
 from kquorum.metadata.controller.requests import ControllerRequest, Values
@@ -13,9 +11,10 @@ from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.message_schema import Response
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.api_calls import read_answer
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 
 Result = TypeVar("Result")
 

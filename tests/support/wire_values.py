@@ -5,11 +5,11 @@ from typing import Any
 from uuid import UUID
 
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kquorum.wire.codegen.kinds import FIXED
 from kquorum.wire.codegen.plan import FieldPlan, StructPlan
 from kquorum.wire.codegen.runtime import MOST_COPIED
+from kquorum.wire.messages.error_codes import ErrorCode
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 SAMPLE_UUID = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -8,13 +8,11 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from kquorum.wire.errors import DecodeError
-
-if TYPE_CHECKING:
-    from kio.schema.errors import ErrorCode
+from kquorum.wire.messages.error_codes import ErrorCode
 
 _ZERO_BYTES: Final = bytes(16)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -84,13 +82,8 @@ def since_epoch(instant: dt.datetime | None) -> int:
 
 
 @lru_cache(maxsize=256)
-def error_code_of(code: int) -> "ErrorCode":
-    """A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR, as Kafka's own clients do.
-
-    kio is imported here, on the first use: who reads logs alone should not wait 0.2 s for its message types.
-    """
-    from kio.schema.errors import ErrorCode
-
+def error_code_of(code: int) -> ErrorCode:
+    """A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR, as Kafka's own clients do."""
     try:
         return ErrorCode(code)
     except ValueError:

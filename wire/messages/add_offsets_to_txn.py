@@ -1,8 +1,7 @@
 """AddOffsetsToTxn (25), versions 0 to 4. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @message(versions=(0, 4), flexible_since=3, api_key=25)

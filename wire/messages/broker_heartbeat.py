@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @message(versions=(0, 2), flexible_since=0, api_key=63)

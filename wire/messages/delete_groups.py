@@ -1,8 +1,7 @@
 """DeleteGroups (42), versions 0 to 2. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, Struct, kafka, message, struct
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @struct

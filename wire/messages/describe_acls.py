@@ -1,8 +1,7 @@
 """DescribeAcls (29), versions 1 to 3. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, Struct, kafka, message, struct
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @struct

@@ -1,8 +1,7 @@
 """Envelope (58), version 0. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @message(versions=(0, 0), flexible_since=0, api_key=58)

@@ -1,8 +1,7 @@
 """InitProducerId (22), versions 0 to 6. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @message(versions=(0, 6), flexible_since=2, api_key=22)

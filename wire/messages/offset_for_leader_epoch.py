@@ -1,8 +1,7 @@
 """OffsetForLeaderEpoch (23), versions 2 to 4. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, Struct, kafka, message, struct
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @struct

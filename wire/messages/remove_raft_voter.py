@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.uuids import ZERO_UUID
 
 

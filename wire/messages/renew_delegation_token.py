@@ -1,8 +1,7 @@
 """RenewDelegationToken (39), versions 1 to 2. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @message(versions=(1, 2), flexible_since=2, api_key=39)

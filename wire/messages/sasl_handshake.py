@@ -1,8 +1,7 @@
 """SaslHandshake (17), versions 0 to 1. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, kafka, message
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @message(versions=(0, 1), flexible_since=None, api_key=17)

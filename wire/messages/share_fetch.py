@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import (
     Records,
     Request,
@@ -14,6 +12,7 @@ from kquorum.wire.message_schema import (
     message,
     struct,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.uuids import ZERO_UUID
 
 

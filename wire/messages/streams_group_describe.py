@@ -1,8 +1,7 @@
 """StreamsGroupDescribe (89), version 0. Written by `make messages`; do not edit."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.wire.message_schema import Request, Response, Struct, frozen_struct, kafka, message, struct
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @struct

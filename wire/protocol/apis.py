@@ -1,23 +1,17 @@
 """The table of APIs: their versions, the classes of their messages, and which header goes first.
 
-A module of `wire.messages` holds an API's request and response for all versions. kio has a class for each version; some
-handlers still take those. Both are imported when they are first asked for: all of them together take seconds to import,
-and a command that only reads a log folder needs none.
+A module of `wire.messages` holds an API's request and response for all versions. It is imported when it is first asked
+for: all of them together take long to import, and a command that only reads a log folder needs none.
 """
 
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.messages.index import MESSAGES
 from kquorum.wire.protocol.api_keys import ApiKey, api_name
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload, ResponsePayload
-
 
 __all__ = (
     "ApiKey",
@@ -27,9 +21,7 @@ __all__ = (
     "is_flexible",
     "is_supported",
     "message_types",
-    "request_class",
     "request_header_version",
-    "response_class",
     "response_header_version",
     "supported_versions",
 )
@@ -44,16 +36,6 @@ class ApiVersion:
     flexible: bool
     request_header_version: int
     response_header_version: int
-
-    @property
-    def request_class(self) -> "type[RequestPayload]":
-        """kio's."""
-        return request_class(self.api_key, self.version)
-
-    @property
-    def response_class(self) -> "type[ResponsePayload]":
-        """kio's."""
-        return response_class(self.api_key, self.version)
 
     def __str__(self) -> str:
         return f"{api_name(self.api_key)} version {self.version}"
@@ -105,33 +87,6 @@ def api_version(api_key: int, version: int) -> ApiVersion:
         # The reader of this answer knows no version of the peer yet (KIP-511).
         response_header_version=1 if flexible and api_key != ApiKey.API_VERSIONS else 0,
     )
-
-
-@cache
-def _kio_class(api_key: int, version: int, kind: str) -> Any:
-    from kio.schema.index import schema_name_map
-    from kio.static.constants import EntityType
-
-    from kquorum.wire.protocol.extensions import extended
-
-    api_version(api_key, version)
-    entity_type: Any = EntityType[kind]
-    module_name, _, class_name = schema_name_map[MESSAGES[api_key].module][version][entity_type].partition(
-        ":"
-    )
-    return extended(api_key, version, entity_type, getattr(import_module(module_name), class_name))
-
-
-def request_class(api_key: int, version: int) -> "type[RequestPayload]":
-    """kio's class. Raises UnsupportedVersion."""
-    found: type[RequestPayload] = _kio_class(api_key, version, "request")
-    return found
-
-
-def response_class(api_key: int, version: int) -> "type[ResponsePayload]":
-    """kio's class. Raises UnsupportedVersion."""
-    found: type[ResponsePayload] = _kio_class(api_key, version, "response")
-    return found
 
 
 def request_header_version(api_key: int, version: int) -> int:

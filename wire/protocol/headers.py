@@ -8,18 +8,13 @@ known to be one of ours.
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from kquorum.wire import message_codec
-from kquorum.wire.codec import EncodedBody as EncodedBody
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
-from kquorum.wire.message_schema import R, Request, Response, response_type_of
+from kquorum.wire.message_schema import Message, R, Request, Response, response_type_of
 from kquorum.wire.primitives import read_uvarint, write_uvarint
 from kquorum.wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version, is_supported
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload, ResponsePayload
 
 _REQUEST_START = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
 _RESPONSE_START = struct.Struct(">ii")  # length of the frame, correlation id
@@ -28,6 +23,16 @@ _NO_TAGGED_FIELDS = b"\x00"
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 # Kafka defines none for headers, and we two. A header is read before it is known who sent it.
 MAX_TAGGED_FIELDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBody:
+    """A body that is encoded already, in the version that was asked; a header is added to it.
+
+    For answers that many readers get alike, such as parked fetches: encode once, send to each.
+    """
+
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +161,12 @@ def encode_request(
     version: int,
     correlation_id: int,
     client_id: str | None,
-    entity: "RequestPayload | Request[Response]",
+    request: Request[Response] | EncodedBody,
     tagged_fields: tuple[tuple[int, bytes], ...] = (),
 ) -> bytes:
-    """Header and body. Raises UnsupportedVersion."""
+    """Header and body. Raises UnsupportedVersion, also where the version lacks a field that is set."""
     header = encode_request_header(api_key, version, correlation_id, client_id, tagged_fields)
-    return header + (message_codec.encode(entity, version) if isinstance(entity, Request) else encode(entity))
+    return header + encode_body(request, version)
 
 
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
@@ -170,20 +175,16 @@ def encode_response_header(api_key: int, version: int, correlation_id: int) -> b
     return header + _NO_TAGGED_FIELDS if api_version(api_key, version).response_header_version else header
 
 
-def encode_response(
-    api_key: int, version: int, correlation_id: int, entity: "ResponsePayload | Response | EncodedBody"
-) -> bytes:
+def encode_response(api_key: int, version: int, correlation_id: int, answer: Response | EncodedBody) -> bytes:
     """Header and body. Raises UnsupportedVersion."""
-    return encode_response_header(api_key, version, correlation_id) + encode_body(entity, version)
+    return encode_response_header(api_key, version, correlation_id) + encode_body(answer, version)
 
 
-def encode_response_frame(
-    api: ApiVersion, correlation_id: int, entity: "ResponsePayload | Response | EncodedBody"
-) -> bytes:
+def encode_response_frame(api: ApiVersion, correlation_id: int, answer: Response | EncodedBody) -> bytes:
     """A whole frame, length first: what a server writes."""
-    if isinstance(entity, Response):
-        return _message_frame(api, correlation_id, entity)
-    body = encode_body(entity, api.version)
+    if isinstance(answer, Response):
+        return _message_frame(api, correlation_id, answer)
+    body = answer.data
     if api.response_header_version:
         return _RESPONSE_START.pack(len(body) + 5, correlation_id) + _NO_TAGGED_FIELDS + body
     return _RESPONSE_START.pack(len(body) + 4, correlation_id) + body
@@ -197,9 +198,9 @@ def _message_frame(api: ApiVersion, correlation_id: int, message: Response) -> b
     return b"".join((start, _NO_TAGGED_FIELDS, *parts) if header_bytes == 5 else (start, *parts))
 
 
-def encode_body(entity: "ResponsePayload | Response | EncodedBody", version: int) -> bytes:
+def encode_body(message: Message | EncodedBody, version: int) -> bytes:
     """`version` is that of the request."""
-    return message_codec.encode(entity, version) if isinstance(entity, Response) else encode(entity)
+    return message.data if isinstance(message, EncodedBody) else message_codec.encode(message, version)
 
 
 def read_correlation_id(frame: bytes) -> int:
@@ -210,25 +211,12 @@ def read_correlation_id(frame: bytes) -> int:
         raise BufferUnderflow(f"a response header needs 4 bytes, {len(frame)} are there", 0) from None
 
 
-def decode_response(api_key: int, version: int, frame: bytes) -> "tuple[int, ResponsePayload]":
-    """Answers the correlation id and the body. Raises UnsupportedVersion, BufferUnderflow or DecodeError.
+def decode_response(cls: type[Request[R]], version: int, frame: bytes) -> R:
+    """The response to a request of `cls`. Raises UnsupportedVersion, BufferUnderflow or DecodeError.
 
-    A server that does not know the asked version of ApiVersions answers in the layout of version 0 (KIP-511);
-    the entity is of that version then. Bytes after the body are passed over, as Kafka's own reader does.
+    A server that does not know the asked version of ApiVersions answers in the layout of version 0 (KIP-511), which is
+    read then. Bytes after the body are passed over, as Kafka's own reader does.
     """
-    correlation_id = read_correlation_id(frame)
-    if api_key == ApiKey.API_VERSIONS and _is_unsupported_version(frame):
-        version = 0
-    api = api_version(api_key, version)
-    position = _CORRELATION_ID.size
-    if api.response_header_version:
-        position = skip_tagged_fields(frame, position)
-    entity, _ = decode(api.response_class, frame, position)
-    return correlation_id, entity
-
-
-def decode_message_response(cls: type[Request[R]], version: int, frame: bytes) -> R:
-    """As `decode_response`, the answer to a request of `cls`."""
     if cls.api_key == ApiKey.API_VERSIONS and _is_unsupported_version(frame):
         version = 0
     position = _CORRELATION_ID.size

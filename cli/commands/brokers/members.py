@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kquorum.cli.clients.addresses import broker_addresses, controller_addresses, known_controllers
 from kquorum.cli.clients.cluster_client import ClusterClient, check_error
@@ -12,6 +12,12 @@ from kquorum.cli.commands.brokers.rows import BrokerRow, Members
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import complain, tell_waiting
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.message_schema import ByVersion
+from kquorum.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.warm_up import warm_up
 
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 
 # A node tells of itself at once, or it hangs.
 NODES_MS = 1_000
-_BROKERS = 1  # DescribeCluster's endpoint type (KIP-919)
+_FIRST_VERSION_WITH_FENCED = 2  # of DescribeCluster (KIP-1073)
 
 
 async def ask_members(
@@ -101,15 +107,12 @@ async def _over_kafka(
     return _members(cluster, quorum)
 
 
-async def _describe_cluster(client: ClusterClient) -> Any:
-    response = await client.ask(
-        ApiKey.DESCRIBE_CLUSTER,
-        {
-            "include_cluster_authorized_operations": False,
-            "endpoint_type": _BROKERS,
-            "include_fenced_brokers": True,
-        },
-    )
+async def _describe_cluster(client: ClusterClient) -> DescribeClusterResponse:
+    def asked(version: int) -> DescribeClusterRequest:
+        """An older broker tells of no fenced one."""
+        return DescribeClusterRequest(include_fenced_brokers=version >= _FIRST_VERSION_WITH_FENCED)
+
+    response = await client.ask(ByVersion(DescribeClusterRequest, asked))
     check_error(int(response.error_code), response.error_message, "the cluster cannot be described")
     return response
 
@@ -124,7 +127,7 @@ async def _maybe_quorum(client: ClusterClient) -> "QuorumStatus | None":
         return None
 
 
-def _members(cluster: Any, quorum: "QuorumStatus | None") -> Members:
+def _members(cluster: DescribeClusterResponse, quorum: "QuorumStatus | None") -> Members:
     """How far a broker follows is known from its Fetches, and of a kquorum broker from the state that it reports."""
     replicas = (
         {} if quorum is None else {each.replica_id: each for each in (*quorum.observers, *quorum.voters)}
@@ -134,18 +137,18 @@ def _members(cluster: Any, quorum: "QuorumStatus | None") -> Members:
         committed_offset=None if quorum is None else quorum.high_watermark - 1,
         brokers=tuple(
             _row(broker, replicas.get(int(broker.broker_id)))
-            for broker in sorted(cluster.brokers, key=lambda broker: int(broker.broker_id))
+            for broker in sorted(cluster.brokers, key=lambda broker: broker.broker_id)
         ),
     )
 
 
-def _row(broker: Any, replica: "ReplicaLag | None") -> BrokerRow:
-    fenced = bool(getattr(broker, "is_fenced", False))
+def _row(broker: DescribeClusterBroker, replica: "ReplicaLag | None") -> BrokerRow:
+    fenced = broker.is_fenced
     state = None if replica is None else replica.state
     return BrokerRow(
-        broker_id=int(broker.broker_id),
+        broker_id=broker.broker_id,
         host=broker.host,
-        port=int(broker.port),
+        port=broker.port,
         rack=broker.rack,
         fenced=fenced,
         state="fenced" if fenced else "active",

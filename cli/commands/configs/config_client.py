@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.node.config.addresses import HostPort, reachable
-from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+)
+from kquorum.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kquorum.wire.messages.metadata import MetadataRequest
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _REQUEST_TIMED_OUT = 7
@@ -80,32 +89,33 @@ class ConfigView:
 
 async def describe_configs(client: ClusterClient, resource: Resource) -> tuple[ConfigView, ...]:
     """By name. Raises CliError for a refusal."""
-    body = {
-        "resources": [
-            {"resource_type": resource.type, "resource_name": resource.name, "configuration_keys": None}
-        ],
-        "include_synonyms": True,
-        "include_documentation": True,
-    }
-    result = (await client.ask(ApiKey.DESCRIBE_CONFIGS, body)).results[0]
+    asked = DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(
+                resource_type=resource.type, resource_name=resource.name, configuration_keys=None
+            ),
+        ),
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    result = (await client.ask(asked)).results[0]
     what = f"configs of {resource.words} cannot be described"
     check_error(int(result.error_code), result.error_message, what)
     return tuple(sorted((_view(config) for config in result.configs), key=lambda config: config.name))
 
 
-def _view(config: Any) -> ConfigView:
-    source = int(config.config_source)
-    config_type = int(getattr(config, "config_type", 0))
+def _view(config: DescribeConfigsResourceResult) -> ConfigView:
+    source = config.config_source
     return ConfigView(
         name=config.name,
         value=config.value,
         source=SOURCES.get(source, f"source {source}"),
-        type=_TYPES.get(config_type, "unknown"),
-        is_sensitive=bool(config.is_sensitive),
-        read_only=bool(config.read_only),
-        documentation=getattr(config, "documentation", None),
+        type=_TYPES.get(config.config_type, "unknown"),
+        is_sensitive=config.is_sensitive,
+        read_only=config.read_only,
+        documentation=config.documentation,
         synonyms=tuple(
-            {"name": each.name, "value": each.value, "source": SOURCES.get(int(each.source), "unknown")}
+            {"name": each.name, "value": each.value, "source": SOURCES.get(each.source, "unknown")}
             for each in config.synonyms
         ),
     )
@@ -124,22 +134,18 @@ async def alter_configs(
     client: ClusterClient, resource: Resource, operations: Sequence[Operation], *, validate_only: bool
 ) -> None:
     """Raises CliError for a refusal."""
-    body = {
-        "resources": [
-            {
-                "resource_type": resource.type,
-                "resource_name": resource.name,
-                "configs": [
-                    {"name": each.key, "config_operation": each.kind, "value": each.value}
-                    for each in operations
-                ],
-            }
-        ],
-        "validate_only": validate_only,
-    }
+    altered = AlterConfigsResource(
+        resource_type=resource.type,
+        resource_name=resource.name,
+        configs=tuple(
+            AlterableConfig(name=each.key, config_operation=each.kind, value=each.value)
+            for each in operations
+        ),
+    )
+    request = IncrementalAlterConfigsRequest(resources=(altered,), validate_only=validate_only)
     doubt = f"the configs of {resource.words} may have been altered all the same: look with `kquorum configs describe`"
-    asking = {} if validate_only else {"doubt": doubt}
-    result = (await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, body, **asking)).responses[0]
+    pending = PendingRequest(request=request, doubt=None if validate_only else doubt)
+    result = (await client.ask(pending)).responses[0]
     code = int(result.error_code)
     if code == _REQUEST_TIMED_OUT and not validate_only:
         reason = result.error_message or "the controller did not answer in time"
@@ -150,10 +156,9 @@ async def alter_configs(
 
 async def broker_address(client: ClusterClient, node_id: int) -> HostPort:
     """Only a broker itself tells its configs. Raises CliError when it is not among the live ones."""
-    body = {"topics": [], "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
-    brokers = (await client.ask(ApiKey.METADATA, body)).brokers
+    brokers = (await client.ask(MetadataRequest(allow_auto_topic_creation=False))).brokers
     for broker in brokers:
-        if int(broker.node_id) == node_id:
-            return reachable(broker.host, int(broker.port))
-    there = ", ".join(sorted((str(int(broker.node_id)) for broker in brokers), key=int)) or "none"
+        if broker.node_id == node_id:
+            return reachable(broker.host, broker.port)
+    there = ", ".join(sorted((str(broker.node_id) for broker in brokers), key=int)) or "none"
     raise CliError(f"broker {node_id} is not there or fenced; live brokers: {there} (`kquorum brokers`)")

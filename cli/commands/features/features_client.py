@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
 from kquorum.cli.clients.quorum_client import NOT_THE_LEADER
 from kquorum.cli.failures import CliError, ExitStatus, usage_error
 from kquorum.node.config.addresses import HostPort
-from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.message_schema import ByVersion
+from kquorum.wire.messages.api_versions import ApiVersionsRequest
+from kquorum.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 Range = tuple[int, int]
 DOUBT = "the levels may have been set all the same: look with `kquorum features describe`"
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+_FIRST_VERSION_WITH_UPGRADE_TYPE = 1
 _NONE = (0, 0)
 
 
@@ -75,22 +78,17 @@ async def look(nodes: Mapping[HostPort, str], timeout_ms: int) -> FeaturesView:
 
 async def _ask(address: HostPort, name: str, timeout_ms: int) -> NodeFeatures | CliError:
     """Or why not."""
-    body = {"client_software_name": "kquorum", "client_software_version": "1"}
+    asked = ApiVersionsRequest(client_software_name="kquorum", client_software_version="1")
     try:
         async with ClusterClient((address,), timeout_ms) as client:
-            told = await client.ask(ApiKey.API_VERSIONS, body)
+            told = await client.ask(asked)
     except CliError as error:
         return error
     return NodeFeatures(
         node=name,
-        ranges={
-            str(each.name): (int(each.min_version), int(each.max_version))
-            for each in getattr(told, "supported_features", ())
-        },
-        finalized={
-            str(each.name): int(each.max_version_level) for each in getattr(told, "finalized_features", ())
-        },
-        finalized_epoch=int(getattr(told, "finalized_features_epoch", -1)),
+        ranges={each.name: (each.min_version, each.max_version) for each in told.supported_features},
+        finalized={each.name: each.max_version_level for each in told.finalized_features},
+        finalized_epoch=told.finalized_features_epoch,
     )
 
 
@@ -98,24 +96,30 @@ async def set_levels(
     client: ClusterClient, levels: Mapping[str, int], upgrade_type: int, *, dry_run: bool
 ) -> None:
     """All of them or none. Raises CliError for a refusal."""
-    updates = [
-        {
-            "feature": name,
-            "max_version_level": level,
-            "upgrade_type": upgrade_type,
-            "allow_downgrade": upgrade_type != UPGRADE,
-        }
-        for name, level in levels.items()
-    ]
+
+    def update(version: int, name: str, level: int) -> FeatureUpdateKey:
+        if version < _FIRST_VERSION_WITH_UPGRADE_TYPE:
+            return FeatureUpdateKey(
+                feature=name, max_version_level=level, allow_downgrade=upgrade_type != UPGRADE
+            )
+        return FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade_type)
+
+    def asked(version: int) -> UpdateFeaturesRequest:
+        updates = tuple(update(version, name, level) for name, level in levels.items())
+        return UpdateFeaturesRequest(
+            timeout_ms=client.remaining_ms, feature_updates=updates, validate_only=dry_run
+        )
+
     response = await client.ask(
-        ApiKey.UPDATE_FEATURES,
-        {"timeout": client.remaining_ms, "feature_updates": updates, "validate_only": dry_run},
-        accept=lambda response: int(response.error_code) not in NOT_THE_LEADER,
-        doubt=None if dry_run else DOUBT,
+        PendingRequest(
+            request=ByVersion(UpdateFeaturesRequest, asked),
+            accept=lambda response: int(response.error_code) not in NOT_THE_LEADER,
+            doubt=None if dry_run else DOUBT,
+        )
     )
     what = f"{_named(levels)} cannot be set" if dry_run else f"{_named(levels)} was not set"
     check_error(int(response.error_code), response.error_message, what)
-    for result in getattr(response, "results", ()):
+    for result in response.results:
         check_error(int(result.error_code), result.error_message, what)
 
 

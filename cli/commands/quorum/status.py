@@ -8,6 +8,7 @@ from kquorum.cli.clients.addresses import KnownControllers
 from kquorum.cli.clients.cluster_client import PendingRequest, Unanswered
 from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag, leader_known_to
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.message_schema import Response
 from kquorum.wire.wording import counted
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ def leaderless_of(error: Unanswered, known: KnownControllers) -> Leaderless:
     return Leaderless(controllers=tuple(answers), voters=known.voters)
 
 
-def _answer(address: HostPort, pending: PendingRequest, known: KnownControllers) -> ControllerAnswer:
+def _answer(
+    address: HostPort, pending: PendingRequest[Response], known: KnownControllers
+) -> ControllerAnswer:
     node_id = known.ids.get(address)
     if address not in pending.refused:
         reason = pending.silent[address].removeprefix(f"cannot connect to {address}: ")

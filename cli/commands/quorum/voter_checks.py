@@ -8,14 +8,14 @@ leader would accept the change and the quorum would stand still afterwards.
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
 from kquorum.cli.clients.quorum_client import PATIENCE_MS, QuorumStatus, ReplicaLag, describe_quorum
 from kquorum.cli.failures import CliError
 from kquorum.metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION, METADATA_VERSION
 from kquorum.node.config.addresses import HostPort
-from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.messages.api_versions import ApiVersionsRequest
+from kquorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kquorum.wire.wording import counted
 
 _CONTROLLERS = 2
@@ -66,15 +66,9 @@ def replica_id_of(replica: ReplicaLag) -> ReplicaId:
 async def look(client: ClusterClient, first: ObservedQuorum | None = None) -> ObservedQuorum:
     """`first` is what was seen when the looking began. Raises CliError when no leader can be reached."""
     status = await describe_quorum(client)
-    versions = await client.ask(
-        ApiKey.API_VERSIONS,
-        {"client_software_name": "kquorum", "client_software_version": "1"},
-        patience_ms=PATIENCE_MS,
-    )
-    levels = {
-        str(feature.name): int(feature.max_version_level)
-        for feature in getattr(versions, "finalized_features", ())
-    }
+    asked = ApiVersionsRequest(client_software_name="kquorum", client_software_version="1")
+    versions = await client.ask(PendingRequest(request=asked, patience_ms=PATIENCE_MS))
+    levels = {feature.name: feature.max_version_level for feature in versions.finalized_features}
     registered = await _registered(client, status)
     before = () if first is None else (*first.status.voters, *first.status.observers)
     return ObservedQuorum(
@@ -99,16 +93,12 @@ async def _registered(client: ClusterClient, status: QuorumStatus) -> dict[int, 
                 response = await _ask_for_controllers(direct)
         except CliError:
             return {}
-    return {int(item.broker_id): HostPort(str(item.host), int(item.port)) for item in response.brokers}
+    return {item.broker_id: HostPort(item.host, item.port) for item in response.brokers}
 
 
-async def _ask_for_controllers(client: ClusterClient) -> Any:
-    body = {
-        "include_cluster_authorized_operations": False,
-        "endpoint_type": _CONTROLLERS,
-        "include_fenced_brokers": False,
-    }
-    response = await client.ask(ApiKey.DESCRIBE_CLUSTER, body, patience_ms=PATIENCE_MS)
+async def _ask_for_controllers(client: ClusterClient) -> DescribeClusterResponse:
+    asked = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+    response = await client.ask(PendingRequest(request=asked, patience_ms=PATIENCE_MS))
     check_error(int(response.error_code), response.error_message, "the controllers cannot be listed")
     return response
 

@@ -1,10 +1,10 @@
 """`quorum add-voter | remove-voter | transfer-leadership | upgrade`: check, request, wait for the commit, print."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kquorum.cli.clients.addresses import (
     DEFAULT_CONFIG,
@@ -41,8 +41,15 @@ from kquorum.node.config.addresses import HostPort, parse_host_port
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import ClusterConfig, NodeConfig
 from kquorum.node.endpoints import advertised_controllers
-from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.uuids import uuid_from_text
+from kquorum.wire.message_schema import Request
+from kquorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
+from kquorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kquorum.wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from kquorum.wire.uuids import ZERO_UUID, uuid_from_text
 from kquorum.wire.wording import counted
 
 if TYPE_CHECKING:
@@ -85,7 +92,6 @@ LAST_LOOK_S = 0.3  # before the time is up: a look that the end of the time cuts
 # While nodes are restarted one by one, two of three may refuse connections for a moment.
 LOST_FOR_S = 1.0
 _NONE, _REQUEST_TIMED_OUT, _DUPLICATE_VOTER, _VOTER_NOT_FOUND = 0, 7, 126, 127
-_UPGRADE_ONLY = 1
 DOUBT = "the request may have been carried out: look with `kquorum quorum status`"
 Look = Callable[[ObservedQuorum], list[PreflightCheck]]
 
@@ -179,34 +185,35 @@ async def add_voter(
     """Returns once the leader says that it is committed. Raises CliError for a refusal."""
     assert candidate.directory_id is not None
     assert candidate.endpoint is not None
-    body = {
-        "cluster_id": cluster_id,
-        "timeout": client.remaining_ms,
-        "voter_id": candidate.node_id,
-        "voter_directory_id": uuid_from_text(candidate.directory_id),
-        "listeners": [{"name": listener, "host": candidate.endpoint.host, "port": candidate.endpoint.port}],
-        "ack_when_committed": True,
-    }
+    request = AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=client.remaining_ms,
+        voter_id=candidate.node_id,
+        voter_directory_id=uuid_from_text(candidate.directory_id),
+        listeners=(Listener(name=listener, host=candidate.endpoint.host, port=candidate.endpoint.port),),
+        ack_when_committed=True,
+    )
     what = f"node {candidate.node_id} was not added to the voters"
-    await _change(client, ApiKey.ADD_RAFT_VOTER, body, what, done=_DUPLICATE_VOTER)
+    await _change(client, request, what, done=_DUPLICATE_VOTER)
 
 
 async def remove_voter(
     client: ClusterClient, cluster_id: str | None, node_id: int, directory_id: str | None
 ) -> None:
     """Returns once the leader says that it is committed. Raises CliError for a refusal."""
-    body = {
-        "cluster_id": cluster_id,
-        "voter_id": node_id,
-        "voter_directory_id": None if directory_id is None else uuid_from_text(directory_id),
-    }
+    request = RemoveRaftVoterRequest(
+        cluster_id=cluster_id,
+        voter_id=node_id,
+        voter_directory_id=ZERO_UUID if directory_id is None else uuid_from_text(directory_id),
+    )
     what = f"node {node_id} was not removed from the voters"
-    await _change(client, ApiKey.REMOVE_RAFT_VOTER, body, what, done=_VOTER_NOT_FOUND)
+    await _change(client, request, what, done=_VOTER_NOT_FOUND)
 
 
-async def _change(
-    client: ClusterClient, api_key: ApiKey, body: Mapping[str, object], what: str, *, done: int
-) -> None:
+VoterChange = TypeVar("VoterChange", AddRaftVoterResponse, RemoveRaftVoterResponse)
+
+
+async def _change(client: ClusterClient, request: Request[VoterChange], what: str, *, done: int) -> None:
     """Ask until it is done or refused for good.
 
     REQUEST_TIMED_OUT is the leader's "not now" (another change is under way, say) as well as its "not yet committed".
@@ -218,20 +225,21 @@ async def _change(
     loop = asyncio.get_running_loop()
     lost = LostMajority()
 
-    def is_hopeless(pending: PendingRequest) -> bool:
+    def is_hopeless(pending: PendingRequest[VoterChange]) -> bool:
         is_lost = client.known.lack_a_majority(answering=pending.refused, silent=pending.silent)
         return lost.lasts(loop.time(), is_lost=is_lost) and client.leader_timeout_ms is not None
 
     while True:
         try:
             response = await client.ask(
-                api_key,
-                body,
-                accept=_is_from_leader,
-                refusal=lambda _: "answers, but does not lead",
-                is_hopeless=is_hopeless,
-                doubt=DOUBT,
-                wanted="the leader to commit the change",
+                PendingRequest(
+                    request=request,
+                    accept=_is_from_leader,
+                    refusal=lambda _: "answers, but does not lead",
+                    is_hopeless=is_hopeless,
+                    doubt=DOUBT,
+                    wanted="the leader to commit the change",
+                )
             )
         except Unanswered as error:
             error.pending.may_be_done |= was_asked or leader in client.refused_by
@@ -252,25 +260,24 @@ async def _change(
         await asyncio.sleep(PAUSE_S)
 
 
-def _is_from_leader(response: Any) -> bool:
+def _is_from_leader(
+    response: AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateFeaturesResponse,
+) -> bool:
     return int(response.error_code) not in NOT_THE_LEADER
 
 
 async def upgrade(client: ClusterClient, *, validate_only: bool) -> None:
     """kraft.version 0 to 1, as `kafka-features upgrade --feature kraft.version=1` asks for it. Raises CliError."""
-    update = {
-        "feature": "kraft.version",
-        "max_version_level": 1,
-        "upgrade_type": _UPGRADE_ONLY,
-        "allow_downgrade": False,
-    }
-    body = {"timeout": client.remaining_ms, "feature_updates": [update], "validate_only": validate_only}
+    update = FeatureUpdateKey(feature="kraft.version", max_version_level=1)
+    request = UpdateFeaturesRequest(
+        timeout_ms=client.remaining_ms, feature_updates=(update,), validate_only=validate_only
+    )
     response = await client.ask(
-        ApiKey.UPDATE_FEATURES, body, accept=_is_from_leader, doubt=None if validate_only else DOUBT
+        PendingRequest(request=request, accept=_is_from_leader, doubt=None if validate_only else DOUBT)
     )
     what = "kraft.version cannot be upgraded" if validate_only else "kraft.version was not upgraded"
     check_error(int(response.error_code), response.error_message, what)
-    for result in getattr(response, "results", ()):
+    for result in response.results:
         check_error(int(result.error_code), result.error_message, what)
 
 

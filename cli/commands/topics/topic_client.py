@@ -2,16 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kquorum.cli.clients.cluster_client import ClusterClient, check_error
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.message_schema import ByVersion
+from kquorum.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kquorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kquorum.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 
 _UNKNOWN_TOPIC = 3
 _ALREADY_EXISTS = 36
 _REQUEST_TIMED_OUT = 7
+_FIRST_VERSION_WITH_TOPICS = 6
 # The leader of a partition may be away: the rest of the description holds all the same.
 _PARTITION_ERRORS_TOLD_AS_STATE = frozenset({0, 5, 9})
 
@@ -49,12 +57,9 @@ class NewTopic:
 
 async def describe_topics(client: ClusterClient, names: Sequence[str] | None) -> tuple[TopicView, ...]:
     """The topics asked for, or all of them (None), by name. Raises CliError for one that is not there."""
-    topics = None if names is None else [{"topic_id": None, "name": name} for name in names]
-    response = await client.ask(
-        ApiKey.METADATA,
-        {"topics": topics, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False},
-        takes_long=names is None,
-    )
+    topics = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
+    asked = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    response = await client.ask(PendingRequest(request=asked, takes_long=names is None))
     for topic in response.topics:
         if int(topic.error_code) == _UNKNOWN_TOPIC:
             raise CliError(f"there is no topic {topic.name} (`kquorum topics list` shows those there are)")
@@ -66,21 +71,15 @@ async def create_topic(
     client: ClusterClient, topic: NewTopic, timeout_ms: int, *, if_not_exists: bool
 ) -> bool:
     """Whether it was created now. Raises CliError for a refusal."""
-    body = {
-        "topics": [
-            {
-                "name": topic.name,
-                "num_partitions": topic.partitions,
-                "replication_factor": topic.replication_factor,
-                "assignments": [],
-                "configs": [{"name": key, "value": value} for key, value in topic.configs.items()],
-            }
-        ],
-        "timeout": timeout_ms,
-        "validate_only": False,
-    }
+    created = CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in topic.configs.items()),
+    )
+    request = CreateTopicsRequest(topics=(created,), timeout_ms=timeout_ms)
     doubt = f"topic {topic.name} may have been created all the same: look with `kquorum topics describe {topic.name}`"
-    result = (await client.ask(ApiKey.CREATE_TOPICS, body, doubt=doubt)).topics[0]
+    result = (await client.ask(PendingRequest(request=request, doubt=doubt))).topics[0]
     code = int(result.error_code)
     if code == _ALREADY_EXISTS:
         if if_not_exists:
@@ -95,15 +94,21 @@ async def create_topic(
 
 async def delete_topic(client: ClusterClient, name: str, timeout_ms: int) -> None:
     """Raises CliError for a refusal."""
-    body = {"topics": [{"name": name, "topic_id": None}], "topic_names": [name], "timeout": timeout_ms}
+
+    def asked(version: int) -> DeleteTopicsRequest:
+        if version < _FIRST_VERSION_WITH_TOPICS:
+            return DeleteTopicsRequest(topic_names=(name,), timeout_ms=timeout_ms)
+        return DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=timeout_ms)
+
+    request = ByVersion(DeleteTopicsRequest, asked)
     doubt = f"topic {name} may have been deleted all the same: look with `kquorum topics list`"
-    result = (await client.ask(ApiKey.DELETE_TOPICS, body, doubt=doubt)).responses[0]
+    result = (await client.ask(PendingRequest(request=request, doubt=doubt))).responses[0]
     code = int(result.error_code)
     if code == _UNKNOWN_TOPIC and client.was_in_doubt:
         return  # an attempt before, which was not answered, deleted it
     if code == _UNKNOWN_TOPIC:
         raise CliError(f"there is no topic {name} (`kquorum topics list` shows those there are)")
-    _check_outcome(code, getattr(result, "error_message", None), f"topic {name} was not deleted", doubt)
+    _check_outcome(code, result.error_message, f"topic {name} was not deleted", doubt)
 
 
 def _check_outcome(code: int, message: str | None, what: str, doubt: str) -> None:
@@ -115,11 +120,10 @@ def _check_outcome(code: int, message: str | None, what: str, doubt: str) -> Non
     check_error(code, message, what)
 
 
-def _view(topic: Any) -> TopicView:
-    topic_id = getattr(topic, "topic_id", None)
+def _view(topic: MetadataResponseTopic) -> TopicView:
     return TopicView(
-        name=str(topic.name),
-        topic_id=None if topic_id is None or topic_id == ZERO_UUID else uuid_to_text(topic_id),
+        name=topic.name or "",
+        topic_id=None if topic.topic_id == ZERO_UUID else uuid_to_text(topic.topic_id),
         partitions=tuple(
             sorted(
                 (_partition(partition) for partition in topic.partitions), key=lambda item: item.partition_id
@@ -128,15 +132,15 @@ def _view(topic: Any) -> TopicView:
     )
 
 
-def _partition(partition: Any) -> PartitionView:
+def _partition(partition: MetadataResponsePartition) -> PartitionView:
     code = int(partition.error_code)
     if code not in _PARTITION_ERRORS_TOLD_AS_STATE:
         check_error(code, None, f"partition {partition.partition_index} cannot be described")
     return PartitionView(
-        partition_id=int(partition.partition_index),
-        leader=int(partition.leader_id),
-        leader_epoch=int(getattr(partition, "leader_epoch", -1)),
-        replicas=tuple(map(int, partition.replica_nodes)),
-        isr=tuple(map(int, partition.isr_nodes)),
-        offline_replicas=tuple(map(int, getattr(partition, "offline_replicas", ()))),
+        partition_id=partition.partition_index,
+        leader=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=partition.replica_nodes,
+        isr=partition.isr_nodes,
+        offline_replicas=partition.offline_replicas,
     )

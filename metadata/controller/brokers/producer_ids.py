@@ -1,7 +1,5 @@
 """AllocateProducerIds: blocks of ids for idempotent producers (KIP-730)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
@@ -9,6 +7,7 @@ from kquorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import ProducerIdsRecord
 
 BLOCK_SIZE = 1000

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.brokers.state_records import fence_record
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.batched_update import BrokerRemoval, Departure
@@ -36,6 +34,7 @@ from kquorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
 from kquorum.wire.uuids import uuid_to_text

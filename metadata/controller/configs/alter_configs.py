@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.configs.definition import ConfigType
 from kquorum.metadata.configs.resolution import NodeConfigs
 from kquorum.metadata.configs.rules import (
@@ -36,6 +34,7 @@ from kquorum.metadata.image.configs import (
 from kquorum.metadata.image.metadata_version import CORDONED_DIRECTORIES
 from kquorum.wire.messages import alter_configs as legacy
 from kquorum.wire.messages import incremental_alter_configs as incremental
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.schema import MetadataRecord
 

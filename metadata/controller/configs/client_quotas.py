@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping
 from ipaddress import ip_address
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
@@ -17,6 +15,7 @@ from kquorum.wire.messages.alter_client_quotas import (
     ResponseEntityData,
     ResponseEntryData,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.schema import MetadataRecord
 

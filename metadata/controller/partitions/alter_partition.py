@@ -12,7 +12,6 @@ from typing import Final
 from uuid import UUID
 
 import numpy as np
-from kio.schema.errors import ErrorCode
 from numpy.typing import NDArray
 
 from kquorum.metadata.controller.context import DecisionContext
@@ -47,6 +46,7 @@ from kquorum.wire.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 # Fewer partitions are quicker decided one by one.

@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.partition_change import Election, acceptable_leaders, change_of
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
@@ -20,6 +18,7 @@ from kquorum.wire.messages.assign_replicas_to_dirs import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.uuids import ZERO_UUID
 

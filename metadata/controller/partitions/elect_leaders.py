@@ -17,7 +17,6 @@ from itertools import islice
 from typing import Final
 
 import numpy as np
-from kio.schema.errors import ErrorCode
 from numpy.typing import NDArray
 
 from kquorum.metadata.controller.config import ControllerConfig
@@ -36,6 +35,7 @@ from kquorum.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 
 # A topic, and the ids of partitions in it.

@@ -7,8 +7,6 @@ drops the old ones, in whichever change completes the new ISR.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.partition_change import Election, change_of
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
@@ -24,6 +22,7 @@ from kquorum.wire.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

@@ -1,7 +1,5 @@
 """DescribeCluster, answered from what is committed, on standbys too (KIP-700, KIP-919)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.describe_cluster import (
@@ -9,6 +7,7 @@ from kquorum.wire.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 
 BROKER_ENDPOINT = 1
 CONTROLLER_ENDPOINT = 2

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.elr import elr_safety_records
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
@@ -32,6 +30,7 @@ from kquorum.metadata.image.metadata_version import (
     METADATA_VERSION,
     loses_metadata,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,

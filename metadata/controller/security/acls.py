@@ -10,8 +10,6 @@ from operator import attrgetter
 from typing import Protocol
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
@@ -29,6 +27,7 @@ from kquorum.wire.messages.delete_acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 # In every enumeration 1 stands for "any", and what is not listed is unknown.

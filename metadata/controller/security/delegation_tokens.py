@@ -7,8 +7,6 @@ Whether a principal may make tokens, and for whom, has been seen to before (meta
 from dataclasses import replace
 from hmac import compare_digest
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.periodic import Outcome, PeriodicTask
@@ -22,6 +20,7 @@ from kquorum.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,

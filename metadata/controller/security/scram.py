@@ -8,8 +8,6 @@ import hashlib
 import hmac
 from typing import TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
@@ -22,6 +20,7 @@ from kquorum.wire.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
 from kquorum.wire.schema import MetadataRecord

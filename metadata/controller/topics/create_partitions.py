@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
@@ -24,6 +22,7 @@ from kquorum.wire.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 
 _NAMES_IN_REASON = 10
 

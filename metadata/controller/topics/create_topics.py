@@ -4,8 +4,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.configs.resolution import SOURCE_TOPIC
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.refusals import topic_refusal
@@ -33,6 +31,7 @@ from kquorum.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
 

@@ -3,8 +3,6 @@
 from collections import Counter
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
@@ -14,6 +12,7 @@ from kquorum.wire.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
 

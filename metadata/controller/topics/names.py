@@ -1,10 +1,9 @@
 """The checks of a new topic's name: legal (metadata/topic_names.py), and no collision with another topic's."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.image.topics import TopicsImage, collision_key, has_collision_characters
 from kquorum.metadata.topic_names import why_illegal
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 def check_topic_name(name: str) -> None:

@@ -6,7 +6,6 @@ from itertools import chain, pairwise
 from uuid import UUID
 
 import numpy as np
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ApiError
@@ -20,6 +19,7 @@ from kquorum.metadata.image.partitions import Column, PartitionTable, table_of_n
 from kquorum.metadata.image.records import partition_record, values_of_partitions
 from kquorum.metadata.image.topics import TopicImage
 from kquorum.wire.messages.create_topics import CreatableTopic
+from kquorum.wire.messages.error_codes import ErrorCode
 
 USE_DEFAULT = -1
 

@@ -16,11 +16,10 @@ from itertools import accumulate, chain
 from operator import attrgetter
 from typing import TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.image.cluster import BrokerRegistration
 from kquorum.raft.ports import RandomSource
+from kquorum.wire.messages.error_codes import ErrorCode
 
 T = TypeVar("T")
 

@@ -6,8 +6,6 @@ written.
 
 from collections.abc import Mapping
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.configs.resolution import SOURCE_TOPIC, NodeConfigs
 from kquorum.metadata.configs.rules import check_topic_configs
 from kquorum.metadata.configs.table import TOPIC_CONFIGS
@@ -16,6 +14,7 @@ from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.create_topics import CreatableTopicConfigs
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 def check_new_topic_configs(

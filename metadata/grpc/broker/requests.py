@@ -5,20 +5,33 @@ refused with an error that has no words.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
-
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.features import registration_features
 from kquorum.metadata.grpc.access import BadMessage, words_for
+from kquorum.metadata.isr_changes import changes_of_isr
+from kquorum.wire.message_schema import ByVersion
+from kquorum.wire.messages.alter_partition import (
+    AlterPartitionResponse,
+    BrokerState,
+    RequestPartitionData,
+    ResponsePartitionData,
+)
+from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kquorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.unregister_broker import UnregisterBrokerRequest
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.inspect_pb2 import Endpoint
 from kquorum.wire.uuids import uuid_from_text, uuid_to_text
-
-Values = Mapping[str, object]
 
 ID_BYTES: Final = 16
 LONGEST_TEXT_BYTES: Final = 32_767
@@ -42,26 +55,25 @@ class Membership:
     session_timeout_ms: int
 
 
-def registration_values(request: pb.RegisterRequest, membership: Membership) -> Values:
-    """BrokerRegistration. Raises BadMessage."""
+def registration_request(request: pb.RegisterRequest, membership: Membership) -> BrokerRegistrationRequest:
+    """Raises BadMessage."""
     _check_broker_id(request.broker_id)
     for name in ("endpoints", "directories", "features"):
         _check_count(name, len(getattr(request, name)), MOST_OF_A_MEMBER)
     previous = request.previous_broker_epoch if request.HasField("previous_broker_epoch") else NO_EPOCH
-    return {
-        "broker_id": request.broker_id,
-        "cluster_id": request.cluster_id or membership.cluster_id,
-        "incarnation_id": _id("incarnation_id", request.incarnation_id),
-        "listeners": tuple(_listener(endpoint) for endpoint in request.endpoints),
-        "features": _features(request.features),
-        "rack": _text("rack", request.rack) if request.HasField("rack") else None,
-        "is_migrating_zk_broker": False,
-        "log_dirs": _directories(request, membership.cluster_id),
-        "previous_broker_epoch": previous,
-    }
+    return BrokerRegistrationRequest(
+        broker_id=request.broker_id,
+        cluster_id=request.cluster_id or membership.cluster_id,
+        incarnation_id=_id("incarnation_id", request.incarnation_id),
+        listeners=tuple(_listener(endpoint) for endpoint in request.endpoints),
+        features=_features(request.features),
+        rack=_text("rack", request.rack) if request.HasField("rack") else None,
+        log_dirs=_directories(request, membership.cluster_id),
+        previous_broker_epoch=previous,
+    )
 
 
-def registration_message(response: Any, membership: Membership) -> pb.RegisterResponse:
+def registration_message(response: BrokerRegistrationResponse, membership: Membership) -> pb.RegisterResponse:
     return pb.RegisterResponse(
         broker_epoch=response.broker_epoch,
         cluster_id=membership.cluster_id,
@@ -70,20 +82,20 @@ def registration_message(response: Any, membership: Membership) -> pb.RegisterRe
     )
 
 
-def heartbeat_values(request: pb.HeartbeatRequest) -> Values:
-    """BrokerHeartbeat. Raises BadMessage."""
+def heartbeat_request(request: pb.HeartbeatRequest) -> BrokerHeartbeatRequest:
+    """Raises BadMessage."""
     _check_count("failed_directories", len(request.failed_directories), MOST_OF_A_MEMBER)
-    return {
-        "broker_id": request.broker_id,
-        "broker_epoch": request.broker_epoch,
-        "current_metadata_offset": request.applied_offset,
-        "want_fence": request.want_fence,
-        "want_shut_down": request.want_shut_down,
-        "offline_log_dirs": tuple(_id("failed_directories", each) for each in request.failed_directories),
-    }
+    return BrokerHeartbeatRequest(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        current_metadata_offset=request.applied_offset,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+        offline_log_dirs=tuple(_id("failed_directories", each) for each in request.failed_directories),
+    )
 
 
-def heartbeat_message(response: Any) -> pb.HeartbeatResponse:
+def heartbeat_message(response: BrokerHeartbeatResponse) -> pb.HeartbeatResponse:
     return pb.HeartbeatResponse(
         is_caught_up=response.is_caught_up,
         is_fenced=response.is_fenced,
@@ -91,36 +103,30 @@ def heartbeat_message(response: Any) -> pb.HeartbeatResponse:
     )
 
 
-def alter_partition_values(request: pb.AlterPartitionRequest) -> Values:
-    """AlterPartition. Raises BadMessage."""
+def alter_partition_request(request: pb.AlterPartitionRequest) -> ByVersion[AlterPartitionResponse]:
+    """Raises BadMessage."""
     reported = len(request.partitions) + sum(len(change.isr) for change in request.partitions[:MOST_REPORTED])
     _check_count("partitions with the members of their isr", reported, MOST_REPORTED)
-    topics: dict[UUID, list[Values]] = {}
+    topics: dict[UUID, list[RequestPartitionData]] = {}
     for change in request.partitions:
-        members = [
-            {
-                "broker_id": member.broker_id,
-                "broker_epoch": member.broker_epoch if member.HasField("broker_epoch") else NO_EPOCH,
-            }
-            for member in change.isr
-        ]
-        entry: Values = {
-            "partition_index": change.partition_id,
-            "leader_epoch": change.leader_epoch,
-            "new_isr": [member["broker_id"] for member in members],
-            "new_isr_with_epochs": members,
-            "leader_recovery_state": _RECOVERING if change.is_recovering else _RECOVERED,
-            "partition_epoch": change.partition_epoch,
-        }
+        entry = RequestPartitionData(
+            partition_index=change.partition_id,
+            leader_epoch=change.leader_epoch,
+            new_isr_with_epochs=tuple(
+                BrokerState(
+                    broker_id=member.broker_id,
+                    broker_epoch=member.broker_epoch if member.HasField("broker_epoch") else NO_EPOCH,
+                )
+                for member in change.isr
+            ),
+            leader_recovery_state=_RECOVERING if change.is_recovering else _RECOVERED,
+            partition_epoch=change.partition_epoch,
+        )
         topics.setdefault(_topic_id(change.topic_id), []).append(entry)
-    return {
-        "broker_id": request.broker_id,
-        "broker_epoch": request.broker_epoch,
-        "topics": [{"topic_id": topic_id, "partitions": entries} for topic_id, entries in topics.items()],
-    }
+    return changes_of_isr(request.broker_id, request.broker_epoch, topics)
 
 
-def alter_partition_message(response: Any) -> pb.AlterPartitionResponse:
+def alter_partition_message(response: AlterPartitionResponse) -> pb.AlterPartitionResponse:
     return pb.AlterPartitionResponse(
         partitions=[
             _outcome(uuid_to_text(topic.topic_id), partition)
@@ -130,14 +136,14 @@ def alter_partition_message(response: Any) -> pb.AlterPartitionResponse:
     )
 
 
-def unregistration_values(request: pb.UnregisterRequest) -> Values:
-    """UnregisterBroker. Raises BadMessage."""
+def unregistration_request(request: pb.UnregisterRequest) -> UnregisterBrokerRequest:
+    """Raises BadMessage."""
     _check_broker_id(request.broker_id)
-    return {"broker_id": request.broker_id}
+    return UnregisterBrokerRequest(broker_id=request.broker_id)
 
 
-def _outcome(topic_id: str, partition: Any) -> pb.PartitionOutcome:
-    error = ErrorCode(partition.error_code)
+def _outcome(topic_id: str, partition: ResponsePartitionData) -> pb.PartitionOutcome:
+    error = partition.error_code
     outcome = pb.PartitionOutcome(
         topic_id=topic_id,
         partition_id=partition.partition_index,
@@ -161,32 +167,32 @@ def _directories(request: pb.RegisterRequest, cluster_id: str) -> tuple[UUID, ..
     return tuple(sorted(_id("directories", each) for each in request.directories))
 
 
-def _features(own: Sequence[pb.SupportedFeature]) -> tuple[Values, ...]:
+def _features(own: Sequence[pb.SupportedFeature]) -> tuple[Feature, ...]:
     """This node reads the metadata log for the member, so its levels are the member's; what the member says goes
     before."""
-    features = {str(each["name"]): each for each in registration_features()}
+    features = {each.name: each for each in registration_features(Feature)}
     for feature in own:
         _check_in("features.min_level", feature.min_level, HIGHEST_LEVEL)
         _check_in("features.max_level", feature.max_level, HIGHEST_LEVEL)
-        features[_text("features.name", feature.name)] = {
-            "name": feature.name,
-            "min_supported_version": feature.min_level,
-            "max_supported_version": feature.max_level,
-        }
+        features[_text("features.name", feature.name)] = Feature(
+            name=feature.name,
+            min_supported_version=feature.min_level,
+            max_supported_version=feature.max_level,
+        )
     return tuple(features.values())
 
 
-def _listener(endpoint: Endpoint) -> Values:
+def _listener(endpoint: Endpoint) -> Listener:
     if not endpoint.host.strip() or not endpoint.name:
         raise BadMessage("each of the endpoints must have a name and a host to connect to")
     _check_in("endpoints.port", endpoint.port, HIGHEST_PORT, lowest=1)
     _check_in("endpoints.security_protocol", endpoint.security_protocol, HIGHEST_SECURITY_PROTOCOL)
-    return {
-        "name": _text("endpoints.name", endpoint.name),
-        "host": _text("endpoints.host", endpoint.host),
-        "port": endpoint.port,
-        "security_protocol": endpoint.security_protocol,
-    }
+    return Listener(
+        name=_text("endpoints.name", endpoint.name),
+        host=_text("endpoints.host", endpoint.host),
+        port=endpoint.port,
+        security_protocol=endpoint.security_protocol,
+    )
 
 
 def _check_broker_id(broker_id: int) -> None:

@@ -4,9 +4,9 @@ Every node serves it. A request goes to the active controller as a broker's own 
 where that is this very node; so there is one place where it is decided, and one line of requests.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import grpc
 
@@ -15,14 +15,13 @@ from kquorum.metadata.grpc.access import BadMessage, MemberGate, Refused, check,
 from kquorum.metadata.grpc.access import Context as GateContext
 from kquorum.metadata.grpc.broker.requests import (
     Membership,
-    Values,
     alter_partition_message,
-    alter_partition_values,
+    alter_partition_request,
     heartbeat_message,
-    heartbeat_values,
+    heartbeat_request,
     registration_message,
-    registration_values,
-    unregistration_values,
+    registration_request,
+    unregistration_request,
 )
 from kquorum.metadata.grpc.broker.watch import watch
 from kquorum.metadata.grpc.feed import ChangeFeed
@@ -30,6 +29,7 @@ from kquorum.metadata.grpc.sending import Context as StreamContext
 from kquorum.metadata.grpc.sending import send_all
 from kquorum.metadata.grpc.source import CommittedLog
 from kquorum.network.errors import NoCommonVersion
+from kquorum.wire.message_schema import ByVersion, R, Request
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerServicer
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -38,7 +38,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 class ToController(Protocol):
     """A ControllerChannel."""
 
-    async def request(self, api_key: ApiKey, body: Mapping[str, object]) -> Any: ...
+    async def call(self, request: Request[R] | ByVersion[R]) -> R: ...
 
 
 class Context(StreamContext, GateContext, Protocol):
@@ -70,22 +70,22 @@ class BrokerService(BrokerServicer):
     async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterResponse:  # noqa: N802
         membership = self._calls.membership
         response = await self._ask(
-            context, ApiKey.BROKER_REGISTRATION, lambda: registration_values(request, membership)
+            context, ApiKey.BROKER_REGISTRATION, lambda: registration_request(request, membership)
         )
         return registration_message(response, membership)
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:  # noqa: N802
-        response = await self._ask(context, ApiKey.BROKER_HEARTBEAT, lambda: heartbeat_values(request))
+        response = await self._ask(context, ApiKey.BROKER_HEARTBEAT, lambda: heartbeat_request(request))
         return heartbeat_message(response)
 
     async def AlterPartition(  # noqa: N802
         self, request: pb.AlterPartitionRequest, context: Context
     ) -> pb.AlterPartitionResponse:
-        response = await self._ask(context, ApiKey.ALTER_PARTITION, lambda: alter_partition_values(request))
+        response = await self._ask(context, ApiKey.ALTER_PARTITION, lambda: alter_partition_request(request))
         return alter_partition_message(response)
 
     async def Unregister(self, request: pb.UnregisterRequest, context: Context) -> pb.UnregisterResponse:  # noqa: N802
-        await self._ask(context, ApiKey.UNREGISTER_BROKER, lambda: unregistration_values(request))
+        await self._ask(context, ApiKey.UNREGISTER_BROKER, lambda: unregistration_request(request))
         return pb.UnregisterResponse()
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
@@ -93,12 +93,14 @@ class BrokerService(BrokerServicer):
         messages = watch(request, self._log, self._feed, self._watcher_queue_changes)
         await send_all(messages, context, self._log.source.node_id, self._log.pieces)
 
-    async def _ask(self, context: Context, api_key: ApiKey, values: Callable[[], Values]) -> Any:
+    async def _ask(
+        self, context: Context, api_key: ApiKey, make: Callable[[], Request[R] | ByVersion[R]]
+    ) -> R:
         """The controller's answer; without one the call ends here."""
         channel = self._calls.heartbeats if api_key is ApiKey.BROKER_HEARTBEAT else self._calls.others
         try:
             self._calls.gate.check(context, api_key)
-            response = await channel.request(api_key, values())
+            response = await channel.call(make())
             check(response)
         except (Refused, BadMessage, ControllerUnavailable, NoCommonVersion) as error:
             await _refuse(context, error)

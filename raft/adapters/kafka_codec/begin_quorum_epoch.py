@@ -1,7 +1,5 @@
 """BeginQuorumEpoch (53), versions 0 and 1: 1 adds the voter's key and the leader's endpoints (KIP-853)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
@@ -17,6 +15,7 @@ from kquorum.raft.adapters.kafka_codec.partition import (
 from kquorum.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.messages import begin_quorum_epoch as kafka
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 

@@ -4,8 +4,6 @@ Unlike the other quorum APIs these name no partition. The answers of the first t
 epoch, so a stale answer cannot be distinguished from a fresh one: the caller has to look elsewhere.
 """
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import ApiCodec, listeners_from, listeners_of
 from kquorum.raft.messages import (
     NO_LEADER,
@@ -17,6 +15,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.messages import add_raft_voter, remove_raft_voter, update_raft_voter
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 _FIRST_WITH_ACK_WHEN_COMMITTED = 1

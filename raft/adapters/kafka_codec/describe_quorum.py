@@ -5,8 +5,6 @@ Responses may carry an annotation of our own in all of them (`wire.protocol.exte
 
 from collections.abc import Sequence
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
@@ -20,6 +18,7 @@ from kquorum.raft.adapters.kafka_codec.partition import (
 from kquorum.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaStatus
 from kquorum.raft.voters import Endpoint
 from kquorum.wire.messages import describe_quorum as kafka
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 

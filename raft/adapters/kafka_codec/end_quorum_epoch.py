@@ -1,7 +1,5 @@
 """EndQuorumEpoch (54), versions 0 and 1: 1 names the successors with their directories (KIP-853)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
@@ -17,6 +15,7 @@ from kquorum.raft.adapters.kafka_codec.partition import (
 from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.messages import end_quorum_epoch as kafka
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 

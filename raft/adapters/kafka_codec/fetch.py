@@ -5,8 +5,6 @@ leader's endpoint, 17 the replica's directory, 18 the high watermark that the re
 carry an annotation of our own in all of them (`wire.protocol.extensions`).
 """
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
@@ -20,6 +18,7 @@ from kquorum.raft.messages import FetchRequest, FetchResponse, LogSlice
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages import fetch as kafka
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import METADATA_TOPIC_ID
 

@@ -8,11 +8,10 @@ compare this way with them.
 import struct
 from functools import lru_cache
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import PARTITION, TOPIC_NAME
 from kquorum.raft.messages import NO_LEADER, FetchResponse
 from kquorum.raft.voters import Endpoint
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.primitives import write_uvarint
 from kquorum.wire.uuids import METADATA_TOPIC_ID
 

@@ -1,7 +1,5 @@
 """FetchSnapshot (59), versions 0 and 1: 1 adds the replica's directory and the leader's endpoint (KIP-630, KIP-853)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
@@ -15,6 +13,7 @@ from kquorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, S
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages import fetch_snapshot as kafka
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 _NO_SNAPSHOT = OffsetAndEpoch(-1, -1)

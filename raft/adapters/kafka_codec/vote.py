@@ -1,7 +1,5 @@
 """Vote (52), versions 0 to 2: 1 adds directory ids (KIP-853), 2 the pre-vote (KIP-996)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
@@ -16,6 +14,7 @@ from kquorum.raft.messages import VoteRequest, VoteResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.messages import vote as kafka
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
 _FIRST_WITH_PRE_VOTE = 2

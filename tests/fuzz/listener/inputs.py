@@ -8,15 +8,17 @@ from functools import cache
 from random import Random
 
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.primitives import write_uvarint
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import is_flexible, request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import is_flexible, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request, encode_request_header
+from kquorum.wire.protocol.headers import encode_request_header
 from tests.fuzz.mutation import mutated
 from tests.support.hostile_requests import HostileRequests
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
+from tests.support.kio.plans import plan_of
 from tests.support.wire_values import fullest, least
 
 MAX_FRAME_BYTES = 1_000_000

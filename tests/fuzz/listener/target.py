@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.adapters.forwarding import Forwarder
 from kquorum.broker.adapters.listener import BrokerListener
 from kquorum.broker.adapters.topic_creation import AutoTopicCreation
@@ -20,14 +18,15 @@ from kquorum.metadata.features import SUPPORTED_FEATURES
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.limits import BudgetLimits, ServerLimits
 from kquorum.network.server import KafkaServer, SharedLimits
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.warm_up import warm_up
 from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 
 HOST = "127.0.0.1"
 LIMITS = ServerLimits(

@@ -6,8 +6,8 @@ from typing import Any
 
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import NetworkError
-from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.kio.codec import encode
 
 # A turn of garbage may take a while, and this machine may be busy; a client gives up after 30 s.
 SLOWEST_S = 10.0

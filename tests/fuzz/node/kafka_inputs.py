@@ -4,13 +4,13 @@ from functools import lru_cache
 from random import Random
 
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request
 from tests.attacks.long_bodies import LongArray, long_arrays
 from tests.fuzz.listener.inputs import After, Input, Inputs, Versions
 from tests.fuzz.mutation import mutated
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
 
 _LONG_SHARE = 0.003
 # Below and above what the costly APIs may have.

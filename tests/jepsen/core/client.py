@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from kquorum.wire.errors import DecodeError
-from kquorum.wire.protocol.apis import ApiKey, request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import decode_response, encode_request, read_correlation_id
+from kquorum.wire.protocol.headers import read_correlation_id
 from tests.jepsen.core.errors import ClientError, not_sent, refused, unanswered
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request
 
 _LENGTH = struct.Struct(">i")
 _MAX_RESPONSE_BYTES = 64 * 1024 * 1024

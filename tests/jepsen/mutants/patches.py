@@ -4,8 +4,6 @@ from itertools import count
 from typing import Any
 from unittest.mock import patch
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.brokers import registration
 from kquorum.metadata.controller.configs import alter_configs
 from kquorum.metadata.controller.context import DecisionContext
@@ -14,6 +12,7 @@ from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.configs import ConfigsDelta
 from kquorum.raft.adapters import quorum_state_file
 from kquorum.storage.file_system import FileSystem
+from kquorum.wire.messages.error_codes import ErrorCode
 
 Patch = Any
 

@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 from kquorum.node.config.materialise import free_ports
-from kquorum.wire.protocol.apis import ApiKey, api_version, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey, api_version, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import decode_request_header, encode_response
+from kquorum.wire.protocol.headers import decode_request_header
 from tests.jepsen.core.client import RawClient, TopicsClient
 from tests.jepsen.core.errors import ClientError
 from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.jepsen.workloads.topics_set import TopicsWorker, element_of, topic_name
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_response
 
 Answer = Callable[[ApiKey, int], dict[str, object] | None]
 CREATED: dict[str, object] = {

@@ -11,9 +11,9 @@ import pytest
 
 from kquorum.metadata.snapshot import LoadedSnapshot
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.protocol.entities import ErrorCode
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_all
 from tests.jepsen.core.client import RawClient
 from tests.jepsen.core.errors import ClientError

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.protocol.entities import ErrorCode
 from tests.jepsen.checkers.names import RACE, REBIRTH, Names
 from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST

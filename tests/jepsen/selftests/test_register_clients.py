@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.protocol.entities import ErrorCode
 from tests.jepsen.checkers.trespass import (
     BROKER_EPOCH,
     LEADER_EPOCH,

@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.identity import LifecycleRequest
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.image.topics import TopicImage
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
 from tests.simulation.errors import InvariantBroken

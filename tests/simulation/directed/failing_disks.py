@@ -3,9 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.directed.membership import add
 from tests.simulation.directed.post import Message
 from tests.simulation.directed.registry import schedule

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
@@ -13,6 +11,7 @@ from kquorum.raft.messages import (
     RemoveRaftVoterRequest,
     VoteRequest,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.directed.elections import deliver_vote_request
 from tests.simulation.directed.registry import schedule

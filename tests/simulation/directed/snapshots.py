@@ -3,8 +3,6 @@
 from dataclasses import replace
 from functools import partial
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.inputs import SnapshotWritten
 from kquorum.raft.messages import (
     FetchRequest,
@@ -15,6 +13,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.directed.membership import add, check_done
 from tests.simulation.directed.post import Message, Rule

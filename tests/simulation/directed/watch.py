@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import ChangeVotersResponse, FetchRequest, Response
 from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import ReadConfirmed, ReadRefused, Ready
 from kquorum.raft.roles import Leader
 from kquorum.raft.voters import BEFORE_THE_LOG, VotersAt
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 

@@ -2,8 +2,6 @@
 
 from unittest.mock import patch
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft import elections, node
 from kquorum.raft.leader import fetch_handler, leadership_transfer, majority, turn
 from kquorum.raft.messages import NO_LEADER, TransferLeadershipResponse
@@ -12,6 +10,7 @@ from kquorum.raft.ready import LeaderAndEpoch
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Leader, PendingTransfer, Resigned
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant
 
 

@@ -2,8 +2,6 @@
 
 from unittest.mock import patch
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft import elections, membership
 from kquorum.raft.leader import majority
 from kquorum.raft.leader.majority import majority_offset
@@ -11,6 +9,7 @@ from kquorum.raft.messages import AddRaftVoterRequest, ApiVersionsResponse, Chan
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Leader, PendingCommit
 from kquorum.raft.voters import ReplicaKey, Voter, VoterHistory, VotersAt, VoterSet
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant, with_changes
 
 Refusal = tuple[ErrorCode, str]

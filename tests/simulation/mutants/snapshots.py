@@ -6,8 +6,6 @@ What the driver and its files must see to is taken out of the simulated ones.
 from collections.abc import Callable
 from unittest.mock import patch
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.follower import fetching, snapshot_fetching
 from kquorum.raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotWritten
 from kquorum.raft.leader import fetch_handler
@@ -16,6 +14,7 @@ from kquorum.raft.messages import FetchResponse, FetchSnapshotResponse
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Download, Follower, Leader, Role
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.hosts import Host
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, getter_of, mutant

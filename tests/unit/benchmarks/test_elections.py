@@ -23,8 +23,8 @@ from benchmarks._quorum_writer import (
     WriteRefusedError,
 )
 from kquorum.cli.clients.quorum_client import ReplicaLag, ReplicaState
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.apis import ApiKey
-from kquorum.wire.protocol.entities import ErrorCode
 from tests.jepsen.core.errors import not_sent
 
 PATIENCE_S = 10.0

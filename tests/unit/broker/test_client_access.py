@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.adapters.listener import BrokerListener
 from kquorum.broker.adapters.topic_creation import AutoTopicCreation
@@ -15,17 +14,19 @@ from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.network.requests import RequestContext
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import answer_of, request_of
 from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.entities import build
 
 FAILED = ErrorCode.topic_authorization_failed
 CLUSTER_FAILED = ErrorCode.cluster_authorization_failed

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.directory_manager import (
     BATCHING_MS,
@@ -20,6 +19,7 @@ from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import DIRECTORIES
 from kquorum.metadata.image.partition_state import PartitionState
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.metadata_records.topics import (
     PartitionChangeRecord,
@@ -28,10 +28,10 @@ from kquorum.wire.metadata_records.topics import (
     TopicRecord,
 )
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.schema import MetadataRecord
 from tests.support.images import after, log_dir, topic_id
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
 
 BROKER, EPOCH = 1, 10
 FIRST, SECOND, GONE = UUID(int=501), UUID(int=502), UUID(int=777)

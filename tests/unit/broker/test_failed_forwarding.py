@@ -10,10 +10,10 @@ from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.network.requests import RequestContext
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import RequestHeader
 from tests.support.broker_services import broker_services
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 
 
 class Failing:

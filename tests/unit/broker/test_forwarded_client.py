@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.adapters.forwarding import Forwarder
 from kquorum.broker.repeated_requests import RepeatedRequests
@@ -14,10 +13,12 @@ from kquorum.metadata.forwarding import decode_address, decode_principal
 from kquorum.network.requests import RequestContext
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_id_of
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_request_header, encode_response
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_request_header
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_response
 
 VERSION = 0
 HEADER = RequestHeader(ApiKey.UNREGISTER_BROKER, VERSION, 77, "the-client")

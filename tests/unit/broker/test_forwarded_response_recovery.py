@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.delegation_tokens import token_hmac
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import (
     AccessControlEntryRecord,
     DelegationTokenRecord,

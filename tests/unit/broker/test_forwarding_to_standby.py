@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters.controller_channel import ControllerAddress
 from kquorum.metadata.controller.refusals import refusal
@@ -15,12 +14,14 @@ from kquorum.network.server import KafkaServer
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.messages import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, Request
 from kquorum.raft.voters import Endpoint, ReplicaKey
-from kquorum.wire.codec import decode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import decode_request_header, encode_body, encode_response
+from kquorum.wire.protocol.headers import decode_request_header, encode_body
 from tests.support.api_calls import read_answer
+from tests.support.kio.classes import response_class
+from tests.support.kio.codec import decode
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_response
 from tests.support.running_controllers import run
 from tests.unit.broker.test_listener import broker
 

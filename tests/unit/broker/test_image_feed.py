@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.broker.image_feed import ImageFeed
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.state_machine import BrokerStateMachine
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.snapshot import LoadedSnapshot
 from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.isr_columns import incomplete
 from kquorum.broker.isr_manager import RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS, SHRINK_PAUSE_MS, IsrManager
@@ -14,11 +13,11 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.schema import MetadataRecord
 from tests.support.images import (
     after,
@@ -29,6 +28,8 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
 
 EPOCH = 10
 

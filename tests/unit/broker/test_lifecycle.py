@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig, LifecycleRequest
 from kquorum.broker.lifecycle import SESSION_RETRY_MS, BrokerLifecycle
 from kquorum.broker.lifecycle_states import TRANSITIONS, BrokerState, LifecycleEvent, next_state
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 
 CONFIG = LifecycleConfig(
     heartbeat_interval_ms=2000, session_timeout_ms=9000, initial_registration_timeout_ms=60_000

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.adapters.lifecycle_runner import LifecycleRunner
 from kquorum.broker.adapters.refusals import Refusals
@@ -17,6 +16,7 @@ from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.adapters.controller_channel import ControllerChannel
 from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import RunningController, eventually, run
 

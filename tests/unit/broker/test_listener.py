@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.adapters.forwarding import Forwarder
 from kquorum.broker.adapters.listener import BrokerListener
@@ -26,6 +25,7 @@ from kquorum.network.authentication import SASL_APIS
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.server import KafkaServer
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.broker_services import broker_services
@@ -156,8 +156,8 @@ def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
 
 def test_an_api_that_is_not_offered_ends_the_connection_at_once() -> None:
     async def test(node: Broker, _controller: RunningController) -> None:
-        from kquorum.wire.protocol.apis import request_class
-        from kquorum.wire.protocol.entities import build
+        from tests.support.kio.classes import request_class
+        from tests.support.kio.entities import build
 
         values = {"client_instance_id": None}
         request = build(request_class(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0), values)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.repeated_requests import RepeatedRequests, Watched
 from kquorum.broker.request_effects import Change
@@ -14,6 +13,7 @@ from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Va
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES
 from kquorum.wire.messages.create_topics import CreatableTopicConfigs
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey

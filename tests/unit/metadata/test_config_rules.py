@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.configs.rules import check_broker_configs
 from kquorum.metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.configs import ConfigResource
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, topic

@@ -1,7 +1,6 @@
 """The registry of a controller's APIs: its lines agree with the replica's codec, and with what Kafka's schemas say."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
 from kquorum.metadata.adapters.listener import controller_listener_apis
@@ -19,10 +18,12 @@ from kquorum.metadata.controller_apis import (
     QuorumRequest,
 )
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
-from kquorum.wire.codec import encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.classes import response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 # Judged before the body is read, so refused without it.
 BEFORE_BODY = sorted(key for key, api in CONTROLLER_APIS.items() if not api.authorization.needs_body)

@@ -10,10 +10,12 @@ from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Handler, Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
-from kquorum.wire.protocol.headers import decode_message_response, encode_request, read_correlation_id
+from kquorum.wire.protocol.headers import decode_response, read_correlation_id
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
 
 HOST = "127.0.0.1"
 DEADLINE_S = 60
@@ -87,7 +89,7 @@ class RawClient:
     async def next_echo(self, version: int = FLEXIBLE) -> tuple[int, str]:
         frame = await self.next_frame()
         assert frame is not None, "the server closed the connection"
-        response = decode_message_response(FindCoordinatorRequest, version, frame)
+        response = decode_response(FindCoordinatorRequest, version, frame)
         return read_correlation_id(frame), response.host
 
     async def is_closed_by_server(self) -> bool:

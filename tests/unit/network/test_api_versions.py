@@ -6,10 +6,11 @@ import pytest
 
 from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from kquorum.network.authentication import SASL_VERSIONS
-from kquorum.wire.protocol.apis import ApiKey, request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import decode_response, encode_request
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     SUPPORTED,

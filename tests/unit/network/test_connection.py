@@ -23,10 +23,12 @@ from kquorum.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import decode_request_header, encode_response
+from kquorum.wire.protocol.headers import decode_request_header
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_response
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,

@@ -13,10 +13,11 @@ from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer, SharedLimits
 from kquorum.network.server_connection import ServerConnection
 from kquorum.wire.addresses import normal_address
-from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,

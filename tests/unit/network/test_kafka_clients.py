@@ -9,8 +9,9 @@ import pytest
 
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
-from kquorum.wire.protocol.apis import ApiKey, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 from tests.unit.network.support import HOST
 
 pytestmark = pytest.mark.interop

@@ -4,21 +4,18 @@ import asyncio
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.sasl_session import SaslAnswer
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
-from kquorum.wire.protocol.apis import ApiKey, request_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import (
-    RequestHeader,
-    decode_response,
-    encode_request,
-    encode_request_header,
-)
+from kquorum.wire.protocol.headers import RequestHeader, encode_request_header
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     Held,

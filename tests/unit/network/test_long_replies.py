@@ -8,9 +8,10 @@ import pytest
 
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
-from kquorum.wire.codec import encode
 from kquorum.wire.protocol.frames import FrameDecoder
-from kquorum.wire.protocol.headers import EncodedBody, decode_response
+from kquorum.wire.protocol.headers import EncodedBody
+from tests.support.kio.codec import encode
+from tests.support.kio.frames import decode_response
 from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
 
 LONG = 50

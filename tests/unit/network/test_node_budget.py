@@ -9,10 +9,11 @@ import pytest
 from kquorum.network.limits import BudgetLimits, ServerLimits
 from kquorum.network.server import SharedLimits
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     FLEXIBLE,

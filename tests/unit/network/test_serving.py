@@ -28,10 +28,11 @@ from kquorum.network.server_state import Peer
 from kquorum.network.serving import RequestServing
 from kquorum.wire.protocol import apis, bodies, headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from kquorum.wire.protocol.headers import encode_request
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,

@@ -18,10 +18,10 @@ from kquorum.node.servers import kafka_servers
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import encode_request
 from tests.support.config_files import SMALL
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import encode_request
 
 
 def test_brokers_may_tell_a_controller_of_twice_as_much(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.network.requests import RequestContext
@@ -22,6 +21,7 @@ from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseRec
 from kquorum.raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
 from kquorum.raft.ready import RoleChanged, VotersChanged
 from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
 from kquorum.wire.uuids import uuid_to_text

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.cli.main import run
 from kquorum.metadata.authorizer.authorizer import CLASS_NAME
@@ -25,6 +24,7 @@ from kquorum.node.observability.latency import LatencyMeter
 from kquorum.node.quorum_member import QuorumMember
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.raft.errors import NotLeaderError
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.certificates import issued
 from tests.support.config_files import SMALL, write_controller

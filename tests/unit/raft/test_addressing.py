@@ -5,7 +5,6 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -16,6 +15,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, key_of
 
 EPOCH = 3

@@ -1,7 +1,6 @@
 """Standing for election, winning it and making it known (rule R5)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -12,6 +11,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.voters import Endpoint
 from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 

@@ -1,12 +1,12 @@
 """A voter whose log lost what it had acknowledged: when it votes, stands and counts again (raft/recovery.py)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.recovery import ANONYMOUS, FARTHEST_OFFSET
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 EPOCH = 3

@@ -4,11 +4,11 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.messages import DescribeQuorumResponse, ReplicaStatus
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext
 
 OBSERVER = 50

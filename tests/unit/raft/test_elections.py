@@ -4,7 +4,6 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import FailureReason
 from kquorum.raft.messages import (
@@ -14,6 +13,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 

@@ -1,7 +1,6 @@
 """The fetching side goes on: acknowledgements, errors, and a leader that must be found again (rule R8.1)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import FailureReason
 from kquorum.raft.messages import (
@@ -15,6 +14,7 @@ from kquorum.raft.messages import (
     VoteResponse,
 )
 from kquorum.raft.ready import OutboundRequest, QuorumState
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch
 
 UNAUTHORIZED = ErrorCode.cluster_authorization_failed

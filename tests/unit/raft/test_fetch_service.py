@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.messages import FetchResponse, LogSlice
 from kquorum.raft.ready import QuorumState
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import RaftContext, batch
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import LogDivergedBelowHighWatermarkError
 from kquorum.raft.messages import FetchRequest, FetchResponse
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch
 
 

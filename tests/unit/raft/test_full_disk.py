@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import ShutdownRequested, WritesPaused
@@ -18,6 +17,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
 

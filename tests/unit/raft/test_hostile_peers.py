@@ -1,7 +1,6 @@
 """What a broken, misconfigured or malicious peer may say: nothing of it ends the replica or is written down."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import ShutdownRequested
 from kquorum.raft.messages import (
@@ -14,6 +13,7 @@ from kquorum.raft.messages import (
     VoteResponse,
 )
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 
 

@@ -1,7 +1,5 @@
 """Restarts, orderly departures, and what a leader needs to stay (rules R4.2, R5.8, R9)."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.raft.inputs import ShutdownRequested
 from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -13,6 +11,7 @@ from kquorum.raft.messages import (
     VoteRequest,
 )
 from kquorum.raft.ready import QuorumState
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 # Restarts

@@ -4,11 +4,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import ResignRequested
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import NotLeaderError, RecordBatchTooLargeError
 from kquorum.raft.messages import FetchResponse, LogSlice
 from kquorum.raft.ready import QuorumState
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, key_of
 
 

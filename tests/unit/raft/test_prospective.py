@@ -1,11 +1,11 @@
 """Asking whether one might win: what a prospective does and what ends it (KIP-996)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import FailureReason
 from kquorum.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, key_of
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import NotLeaderError, RecordBatchTooLargeError
 from kquorum.raft.leader.majority import majority_offset
@@ -12,6 +11,7 @@ from kquorum.raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchRe
 from kquorum.raft.ports import LogSummary
 from kquorum.raft.ready import QuorumState
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 
 EXAMPLE = LogIndex(LogSummary(0, 9, ((1, 0), (3, 3), (5, 6))))

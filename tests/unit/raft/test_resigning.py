@@ -1,7 +1,6 @@
 """A leader that gives up, and what the others make of it (rules R5.8, R12)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import ResignRequested, ShutdownRequested
 from kquorum.raft.messages import (
@@ -15,6 +14,7 @@ from kquorum.raft.messages import (
     VoteRequest,
 )
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext
 
 

@@ -3,13 +3,13 @@
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, VoteRequest
 from kquorum.raft.ready import LeaderAndEpoch, QuorumState
 from kquorum.raft.voters import KRaftVersionAt, Voter, VotersAt, VoterSet
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 

@@ -1,11 +1,11 @@
 """Which candidate gets the vote, by the role of the voter (rules R5.3, R5.4)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import ShutdownRequested
 from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9

@@ -22,9 +22,10 @@ from kquorum.network.security.scram import keys_of
 from kquorum.network.security.scram_server import ScramLookup, ScramUser
 from kquorum.network.security.tls import server_context
 from kquorum.network.server import KafkaServer
-from kquorum.wire.protocol.apis import ApiKey, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey
 from tests.support.certificates import authority, issued, write
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 
 HOST = "localhost"
 TIMEOUT_MS = 5_000

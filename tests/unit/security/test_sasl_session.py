@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.network.security.plain import PlainError, check_plain, encode_plain
 from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
@@ -12,6 +11,7 @@ from kquorum.network.security.scram import keys_of
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.network.security.scram_server import ScramLookup, ScramUser
 from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
 from kquorum.wire.protocol.apis import ApiKey, message_types

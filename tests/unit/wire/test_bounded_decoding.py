@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kquorum.wire.codec import decode, decode_bounded, encode
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.errors import TooManyElements
 from kquorum.wire.primitives import write_uvarint
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import decode, decode_bounded, encode
+from tests.support.kio.entities import build
+from tests.support.kio.plans import plan_of
 from tests.support.wire_values import fullest, least
 
 NESTED = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4)

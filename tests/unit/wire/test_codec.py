@@ -6,15 +6,15 @@ from uuid import UUID
 
 import pytest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
-from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v10.response import FetchResponse as OldFetchResponse
 from kio.schema.fetch.v17.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
-from kquorum.wire.codec import codec_of, decode, encode
 from kquorum.wire.errors import BufferUnderflow, DecodeError
+from kquorum.wire.messages.error_codes import ErrorCode
+from tests.support.kio.codec import codec_of, decode, encode
 
 UNKNOWN = bytes([1, 0xD8, 0x36, 3]) + b"abc"  # one tagged field, tag 7000, of 3 bytes
 

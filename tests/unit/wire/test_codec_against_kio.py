@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from kquorum.wire.codec import decode, encode
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.errors import DecodeError
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.plans import plan_of
 from tests.support.wire_values import entities, fullest, least
 
 NO_MESSAGES = {"errors", "index", "types"}

@@ -4,13 +4,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.wire.codegen.runtime import LEAST_SPLICED, MOST_COPIED
 from kquorum.wire.errors import BufferUnderflow, DecodeError, TooManyElements, UnsupportedVersion
 from kquorum.wire.message_codec import decode, decode_bounded, elements_read, encode, encode_parts
 from kquorum.wire.message_schema import plan_of
 from kquorum.wire.messages.add_raft_voter import AddRaftVoterRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,

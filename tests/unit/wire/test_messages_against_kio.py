@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from kquorum.wire import codec
 from kquorum.wire.codegen.kinds import FIXED
-from kquorum.wire.codegen.kio_plans import plan_of as kio_plan_of
 from kquorum.wire.codegen.plan import FieldPlan, StructPlan
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_codec import decode, decode_bounded, encode, encode_parts
 from kquorum.wire.message_schema import Message, plan_of
-from tests.support.kio_messages import NAMES, from_kio, kio_class, messages_of, versions_of
+from kquorum.wire.messages.error_codes import ErrorCode
+from tests.support.kio import codec
+from tests.support.kio.messages import NAMES, from_kio, kio_class, messages_of, versions_of
+from tests.support.kio.plans import plan_of as kio_plan_of
 from tests.support.wire_values import entities, fullest, least
 
 

@@ -10,12 +10,11 @@ from kquorum.wire.protocol.apis import (
     api_version,
     is_flexible,
     is_supported,
-    request_class,
     request_header_version,
-    response_class,
     response_header_version,
     supported_versions,
 )
+from tests.support.kio.classes import request_class, response_class
 
 REMOVED_IN_4_0 = {
     ApiKey.LEADER_AND_ISR,

@@ -3,13 +3,14 @@
 import pytest
 from kio.schema.index import schema_name_map
 
-from kquorum.wire.codec import encode
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.errors import TooManyElements, UnsupportedVersion
 from kquorum.wire.messages.index import MESSAGES
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import api_version, message_types, request_class, response_class
+from kquorum.wire.protocol.apis import api_version, message_types
 from kquorum.wire.protocol.bodies import TYPED_APIS, prepare, read_request
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.plans import plan_of
 from tests.support.wire_values import fullest
 
 

@@ -9,10 +9,13 @@ from uuid import UUID
 import pytest
 
 from kquorum.wire import message_codec
-from kquorum.wire.codec import EncodedBody, decode, encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.unregister_broker import UnregisterBrokerResponse
-from kquorum.wire.protocol.apis import ApiKey, request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import ErrorCode, build
+from kquorum.wire.protocol.apis import ApiKey, supported_versions
+from kquorum.wire.protocol.headers import EncodedBody
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.entities import build
 
 TOPIC_ID = UUID(int=77)
 
@@ -181,7 +184,7 @@ def test_a_misspelt_name_in_a_nested_struct_is_refused() -> None:
 def test_importing_the_protocol_imports_no_message_class() -> None:
     """They are slow to import, and a command that reads a log needs none."""
     code = (
-        "import sys, kquorum.wire.protocol.headers, kquorum.wire.protocol.entities, kquorum.wire.protocol.frames\n"
+        "import sys, kquorum.wire.protocol.headers, tests.support.kio.entities, kquorum.wire.protocol.frames\n"
         "print([m for m in sys.modules if m.startswith('kio.schema.') and m.count('.') > 2])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -194,7 +197,7 @@ def test_warming_up_leaves_no_import_to_the_first_message() -> None:
         "from kquorum.wire.protocol.warm_up import warm_up\n"
         "from kquorum.wire.protocol.apis import message_types, request_class\n"
         "from kquorum.wire.protocol.headers import encode_request\n"
-        "from kquorum.wire.protocol.entities import build\n"
+        "from tests.support.kio.entities import build\n"
         "warm_up([52, 3])\n"
         "modules = set(sys.modules)\n"
         "values = {'topics': None, 'allow_auto_topic_creation': 0, 'include_topic_authorized_operations': 0}\n"

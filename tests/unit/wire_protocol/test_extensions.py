@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
-from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v17.request import FetchRequest
 
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.messages import FetchRequest as Fetch
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire import message_codec
-from kquorum.wire.codec import decode, encode
 from kquorum.wire.messages import fetch
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.entities import build
 
 ANNOTATION = bytes(range(25))
 FETCH = Fetch(

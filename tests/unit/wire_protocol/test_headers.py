@@ -13,20 +13,19 @@ from kio.schema.response_header.v0.header import ResponseHeader as ResponseHeade
 from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeaderV1
 from kio.serial import entity_writer
 
-from kquorum.wire.codec import encode
 from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
-from kquorum.wire.protocol.apis import ApiKey, api_version, request_class, response_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import ApiKey, api_version
 from kquorum.wire.protocol.headers import (
     MAX_TAGGED_FIELDS,
     EncodedBody,
     UnsupportedRequest,
     decode_request_header,
-    decode_response,
-    encode_request,
-    encode_response,
     encode_response_frame,
 )
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request, encode_response
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 CLIENT_IDS = st.none() | st.text(max_size=40)

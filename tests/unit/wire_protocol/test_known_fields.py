@@ -8,14 +8,15 @@ from importlib import import_module
 import pytest
 from kio.schema.index import schema_name_map
 
-from kquorum.wire.protocol.known_fields import FORMER_FIELDS, field_names
+from tests.support.kio.known_fields import FORMER_FIELDS, field_names
 from tests.tidy.tree import ROOT
 
 # Answers of an old version are built from a superset of its fields, in the loop.
 _BUILD_AN_OLD_ANSWER = """
 import sys
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 
 topic = {"topic": "t", "topic_id": None, "partitions": ()}
 newest = supported_versions(1)[1]

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.adapters.listener import BrokerListener
 from kquorum.broker.apis.api import Authorized, BrokerApi, LocalAsync
@@ -18,11 +17,12 @@ from kquorum.metadata.controller.requests import Values
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.requests import RequestContext
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import RequestHeader
 from tests.support.broker_services import broker_services
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
 

@@ -1,18 +1,19 @@
 """Every version of every refused API gets an answer that can be encoded and that no client retries."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.api import Refused
 from kquorum.broker.apis.data_refusals import refuse_alter_replica_log_dirs
 from kquorum.broker.apis.group_refusals import describe_absent_groups
 from kquorum.broker.apis.registry import BROKER_APIS
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.messages.describe_groups import DescribeGroupsRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import answer_of, as_read, request_of
+from tests.support.kio.classes import request_class
+from tests.support.kio.plans import plan_of
 from tests.support.wire_values import fullest
 
 # What clients give up on, each tried with a real client; authorization is not asked for again.

@@ -3,16 +3,17 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.describe_cluster import handle_describe_cluster
 from kquorum.broker.apis.describe_topic_partitions import handle_describe_topic_partitions
-from kquorum.wire.codec import encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 IMAGE = image_of(
     broker_record(1),

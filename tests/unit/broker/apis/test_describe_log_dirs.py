@@ -3,10 +3,10 @@
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.describe_log_dirs import described_log_dirs
 from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import answer_of

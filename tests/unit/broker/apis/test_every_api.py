@@ -7,10 +7,11 @@ import pytest
 from kio.schema.index import api_key_map
 
 from kquorum.broker.apis.registry import BROKER_APIS, FORWARDED_APIS, NOT_OFFERED
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
+from tests.support.kio.classes import request_class
+from tests.support.kio.plans import plan_of
 from tests.support.running_controllers import run
 from tests.support.wire_values import fullest, least
 from tests.unit.broker.test_listener import Broker, broker

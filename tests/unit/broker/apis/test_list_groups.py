@@ -1,12 +1,12 @@
 """ListGroups of a broker that coordinates no groups."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import Broker, with_broker
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.list_offsets import handle_list_offsets
 from kquorum.broker.client_access import Unlimited
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import answer_of, request_of

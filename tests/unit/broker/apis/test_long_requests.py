@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.api import Local, Refused
 from kquorum.broker.apis.registry import BROKER_APIS
@@ -15,6 +14,7 @@ from kquorum.network.aside import Aside
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.limits import ServerLimits
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.metadata_cache.answers import (
     ALL_TOPIC_OPERATIONS,
@@ -16,10 +15,9 @@ from kquorum.broker.metadata_cache.answers import (
 from kquorum.broker.metadata_cache.cache import controller_id_for_clients
 from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.wire.codec import decode, encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -29,6 +27,9 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 

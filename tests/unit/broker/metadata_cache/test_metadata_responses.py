@@ -9,8 +9,6 @@ from kquorum.broker.metadata_cache.responses import MOST_SHELVES, MetadataRespon
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -23,6 +21,8 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 
 IMAGE = image_of(
     broker_record(1),

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters.controller_channel import (
     LEADERS_MAX,
@@ -18,6 +17,7 @@ from kquorum.metadata.adapters.controller_channel import (
     LostConnections,
 )
 from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import RunningController, eventually, run
 

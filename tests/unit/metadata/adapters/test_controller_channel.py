@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters.controller_channel import (
     ControllerAddress,
@@ -17,6 +16,7 @@ from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.network.errors import NoCommonVersion
 from kquorum.network.server import KafkaServer
 from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.running_controllers import RunningController, eventually, run
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters import listener
 from kquorum.metadata.adapters.controller_channel import ControllerChannel
@@ -28,11 +27,14 @@ from kquorum.network.turns import Served
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from kquorum.wire.messages.envelope import EnvelopeResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol import headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import decode_response, encode_request, encode_request_header
+from kquorum.wire.protocol.apis import ApiVersion, supported_versions
+from kquorum.wire.protocol.headers import encode_request_header
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request
 from tests.support.running_controllers import RunningController, run
 from tests.unit.network.support import until
 

@@ -3,16 +3,17 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.metadata.adapters.request_bounds import RequestBounds
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller_apis import CONTROLLER_APIS
-from kquorum.wire.codec import decode_bounded, elements_read, encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import decode_bounded, elements_read, encode
+from tests.support.kio.entities import build
 
 TOPICS = 5_000
 

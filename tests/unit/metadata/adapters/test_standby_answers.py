@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters.listener import ControllerListener, controller_listener_apis
 from kquorum.metadata.controller_apis import HANDLERS
@@ -32,21 +31,17 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
-from kquorum.wire.codec import decode
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import (
-    EncodedBody,
-    RequestHeader,
-    decode_response,
-    encode_body,
-    encode_request,
-)
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, encode_body
 from kquorum.wire.protocol.warm_up import warm_version
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.codec import decode
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 PAGE = Path(__file__).parents[4] / "docs" / "standby.md"

@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.adapters.listener import ControllerListener
 from kquorum.network.requests import Reply, RequestContext
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
 from tests.support.running_controllers import FakeController
 
 

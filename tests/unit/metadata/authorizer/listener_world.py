@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.adapters.listener import ControllerListener
 from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from kquorum.metadata.authorizer.codes import Operation
@@ -15,20 +13,17 @@ from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.forwarding import encode_address, encode_principal
 from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.network.requests import Reply, RequestContext
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import (
-    EncodedBody,
-    RequestHeader,
-    decode_response,
-    encode_request,
-    encode_response_header,
-)
+from kquorum.wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, encode_response_header
 from kquorum.wire.protocol.warm_up import warm_version
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.entities import build
+from tests.support.kio.frames import decode_response, encode_request
 
 SASL_PLAINTEXT = 2
 

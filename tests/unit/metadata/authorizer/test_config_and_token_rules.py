@@ -4,18 +4,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.authorizer.config_rules import RESOURCES_AT_ONCE
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import CONTROLLER_APIS
 from kquorum.wire.messages.describe_configs import DescribeConfigsResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import as_read
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 from tests.unit.metadata.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
 
 NONE = ErrorCode.none

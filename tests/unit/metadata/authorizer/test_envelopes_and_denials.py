@@ -1,10 +1,9 @@
 """Envelopes, whose sender and whose client are both judged; DescribeCluster's bits; and what is told of denials."""
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.authorizer.access import Denial
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.authorizer.denial_log import MOST_IN_A_WINDOW, DenialLog
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, ALICE, BOB, HERE, acl
 from tests.support.controller_world import NODE_ID, topic

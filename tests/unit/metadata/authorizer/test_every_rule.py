@@ -8,19 +8,19 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.registry import FORWARDED_APIS
 from kquorum.metadata.adapters.listener import controller_listener_apis
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.metadata.controller.refusals import RAFT_APIS
 from kquorum.metadata.controller_apis import CONTROLLER_APIS, QUESTIONS
-from kquorum.wire.codec import encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.acl_worlds import ADMIN, acl
 from tests.support.controller_world import CLUSTER_ID
 from tests.support.hostile_requests import HostileRequests
+from tests.support.kio.codec import encode
 from tests.unit.metadata.authorizer.listener_world import ListenerWorld
 
 ACTION, ALTER, DESCRIBE = Operation.CLUSTER_ACTION, Operation.ALTER, Operation.DESCRIBE

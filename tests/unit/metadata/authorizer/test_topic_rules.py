@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.codes import Operation
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, DENY, PREFIXED, acl
 from tests.support.controller_world import topic

@@ -9,10 +9,10 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from tests.support.api_calls import request_of
 from tests.support.controller_world import World, topic
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 
 
 def test_administrative_changes_carry_chained_audit_notes() -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller import controller as controller_module
 from kquorum.metadata.controller.config import ControllerConfig
@@ -19,6 +18,7 @@ from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.log_batch import build_batch
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord

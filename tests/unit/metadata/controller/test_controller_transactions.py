@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
 from kquorum.metadata.controller.log_writer import audit_notes
@@ -11,6 +9,7 @@ from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from kquorum.raft.errors import RecordBatchTooLargeError
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

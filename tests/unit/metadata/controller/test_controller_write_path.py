@@ -3,7 +3,6 @@
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
@@ -11,6 +10,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.records import image_records
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller import controller as controller_module
 from kquorum.metadata.controller import divided_requests
@@ -14,6 +13,7 @@ from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.forwarding import is_for_the_leader
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, assigned, topic
 from tests.unit.metadata.controller.test_controller_semantics import FaultyWorld

@@ -3,7 +3,6 @@
 from dataclasses import fields, is_dataclass
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import ControllerRequest, Values
@@ -12,14 +11,16 @@ from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.records import image_from_values, image_records, image_values
 from kquorum.snapshots.bootstrap import bootstrap_records
-from kquorum.wire.codec import encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import as_read
 from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
+from tests.support.kio.classes import response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 # The lowest that a log may begin with, two in between, and the newest without and with eligible leader replicas.
 CLUSTERS = {"lowest": (4, 0), "3.3": (7, 0), "3.6": (14, 0), "4.0": (25, 0), "newest, ELR": (30, 1)}

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from immutables import Map
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.mutation_quotas import (
     CONTROLLER_MUTATION_RATE,
@@ -15,6 +14,7 @@ from kquorum.metadata.controller.mutation_quotas import (
 )
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record

@@ -1,9 +1,9 @@
 """Where a client is sent by a node that is not the active controller."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import not_controller
+from kquorum.wire.messages.error_codes import ErrorCode
 
 
 @pytest.mark.parametrize(

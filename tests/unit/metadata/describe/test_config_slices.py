@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.configs.table import BROKER_CONFIGS, TOPIC_CONFIGS
 from kquorum.metadata.describe.configs import (
@@ -18,6 +17,7 @@ from kquorum.metadata.image.configs import BROKER, GROUP, TOPIC
 from kquorum.wire import message_codec
 from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.describe_configs import DescribeConfigsResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import request_of

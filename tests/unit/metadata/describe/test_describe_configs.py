@@ -3,19 +3,20 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from kquorum.metadata.controller_apis import QUESTIONS
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from kquorum.wire.codec import encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import answer_of, request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.support.kio.classes import response_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 
 def record(kind: int, resource: str, name: str, value: str) -> ConfigRecord:

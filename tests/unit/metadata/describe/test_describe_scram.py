@@ -1,11 +1,11 @@
 """DescribeUserScramCredentials of unknown names."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import answer_of, request_of
 

@@ -13,15 +13,16 @@ from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.requests import Membership
 from kquorum.metadata.grpc.broker.service import BrokerCalls
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.wire.codec import decode
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import encode_body
 from tests.support.controller_world import CLUSTER_ID, World
 from tests.support.grpc_harness import serving
 from tests.support.grpc_source import FakeSource
+from tests.support.kio.classes import response_class
+from tests.support.kio.codec import decode
 
 MEMBERSHIP = Membership(cluster_id=CLUSTER_ID, heartbeat_interval_ms=300, session_timeout_ms=9_000)
 

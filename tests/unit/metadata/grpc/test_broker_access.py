@@ -6,7 +6,6 @@ from typing import Any
 
 import grpc
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from kquorum.metadata.authorizer.codes import Operation
@@ -15,6 +14,7 @@ from kquorum.metadata.grpc.access import MemberGate, Refused, host_of
 from kquorum.metadata.grpc.broker.service import BrokerCalls
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 from kquorum.wire.protocol.api_keys import ApiKey

@@ -7,19 +7,20 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.grpc import access
 from kquorum.metadata.grpc.access import BadMessage, status_name, words_for
 from kquorum.metadata.grpc.broker import requests
-from kquorum.wire.codec import decode, encode
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.inspect_pb2 import Endpoint
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import World
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import decode, encode
+from tests.support.kio.entities import build
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 
 INCARNATION = UUID(int=77).bytes

@@ -3,17 +3,18 @@
 import asyncio
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.grpc.broker import watch
 from kquorum.metadata.grpc.broker.requests import alter_partition_message
 from kquorum.metadata.grpc.feed import ChangeFeed
 from kquorum.metadata.grpc.source import CommittedLog
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import supported_versions
 from tests.support.grpc_source import topic_id
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 from tests.unit.metadata.grpc.test_broker_watch import change, filled_source
 
 

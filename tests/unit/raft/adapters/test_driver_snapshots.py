@@ -7,7 +7,6 @@ from errno import ENOSPC
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.adapters.driver import RaftDriver
 from kquorum.raft.adapters.driver_snapshots import Snapshots
@@ -30,6 +29,7 @@ from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
 from kquorum.storage.errors import StorageFull
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.adapters.driver_parts import (
     Gate,
     RecordingNetwork,

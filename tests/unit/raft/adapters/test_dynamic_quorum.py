@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.api_versions import ServerFeatures, SupportedFeature
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
@@ -25,6 +23,7 @@ from kquorum.raft.messages import AddRaftVoterRequest, ChangeVotersResponse, Rem
 from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import RoleChanged
 from kquorum.raft.voters import NO_VOTERS, Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.state_machines import RecordingStateMachine
 from tests.unit.raft.adapters.driver_parts import Journal, run, until
 

@@ -4,7 +4,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.kafka_codec.partition import Refusal
@@ -32,11 +31,13 @@ from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.message_codec import decode, encode
 from kquorum.wire.message_schema import Message
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import message_types, request_class
-from kquorum.wire.protocol.entities import build
+from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.protocol.headers import EncodedBody, encode_body
 from tests.support.api_calls import as_read, read_answer
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 
 M = TypeVar("M", bound=Message)
 

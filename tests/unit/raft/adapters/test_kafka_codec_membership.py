@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.network.api_versions import ApiVersionsAnswers, ServerFeatures, SupportedFeature
 from kquorum.raft.adapters.kafka_codec import codec
@@ -26,10 +25,11 @@ from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.message_codec import decode
 from kquorum.wire.messages import api_versions as messages
 from kquorum.wire.messages import update_raft_voter
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class
-from kquorum.wire.protocol.entities import build
 from tests.support.api_calls import read_answer
+from tests.support.kio.classes import response_class
+from tests.support.kio.entities import build
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))

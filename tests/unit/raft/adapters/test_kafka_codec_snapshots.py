@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.kafka_codec.partition import Refusal
@@ -13,10 +12,11 @@ from kquorum.raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages import fetch_snapshot as messages
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
-from kquorum.wire.protocol.entities import build
 from tests.support.api_calls import as_read, read_answer
+from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire
 
 ID = OffsetAndEpoch(300, 7)

@@ -2,8 +2,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.requests import RequestContext
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.raft_requests import RaftRequests
@@ -24,6 +22,7 @@ from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.message_codec import decode
 from kquorum.wire.messages import fetch
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.update_raft_voter import UpdateRaftVoterResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.broker.apis.registry import FORWARDED_APIS
 from kquorum.metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
@@ -28,9 +27,11 @@ from kquorum.raft.messages import (
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from kquorum.wire.messages import api_versions as messages
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types
-from kquorum.wire.protocol.headers import decode_message_response, encode_request, read_correlation_id
+from kquorum.wire.protocol.headers import decode_response, read_correlation_id
+from tests.support.kio.frames import encode_request
 from tests.unit.raft.adapters.driver_parts import run
 
 HOST = "127.0.0.1"
@@ -126,7 +127,7 @@ def test_what_a_broker_forwards_arrives_and_its_answer_goes_back(request_: Chang
                 assert outer.error_code is ErrorCode.none
                 assert read_correlation_id(outer.response_data) == 77
                 kind = message_types(api_key)[0]
-                inner = decode_message_response(kind, version, outer.response_data)
+                inner = decode_response(kind, version, outer.response_data)
                 assert codec.decode_response(api_key, inner) == ANSWER
         assert controller.asked == [request_] * len(versions(request_))
 

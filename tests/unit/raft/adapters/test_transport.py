@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS, build_response
@@ -16,6 +14,7 @@ from kquorum.raft.messages import FetchRequest, FetchResponse, Request, Response
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kquorum.wire.messages import vote
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.unit.raft.adapters.driver_parts import run, until
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.network.api_versions import ServerFeatures, SupportedFeature
 from kquorum.network.server import KafkaServer
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
@@ -20,6 +18,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.unit.raft.adapters.driver_parts import run, turns, until
 from tests.unit.raft.adapters.test_transport import (

@@ -7,13 +7,13 @@ After Kafka's MockLogTest, KafkaMetadataLogTest and the Fetch part of KafkaRaftC
 from dataclasses import replace
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.log_index import LogIndex, diverging_point, snapshot_needed
 from kquorum.raft.messages import FetchRequest, FetchResponse, LogSlice
 from kquorum.raft.ports import LogSummary
 from kquorum.raft.ready import QuorumState
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import batch
 from tests.unit.raft.membership.dynamic import DynamicContext
 

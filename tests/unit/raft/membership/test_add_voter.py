@@ -1,13 +1,13 @@
 """AddRaftVoter at the leader, after Kafka's KafkaRaftClientReconfigTest (KIP-853; rule R11)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.messages import (
     ApiVersionsRequest,
     BeginQuorumEpochRequest,
 )
 from kquorum.raft.voters import VotersAt, quorum_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
 
 NEW = voter_of(4)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import FailureReason, LogStartAdvanced, ShutdownRequested, SnapshotWritten
 from kquorum.raft.messages import (
@@ -17,6 +16,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.recovery import FARTHEST_OFFSET
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import (
     BOTH,

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.batches import quorum_batch
 from kquorum.raft.messages import (
@@ -16,6 +15,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.voters import Voter, VoterSet, voters_record
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
 

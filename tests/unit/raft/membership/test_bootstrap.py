@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.batches import quorum_batch
 from kquorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
@@ -11,6 +10,7 @@ from kquorum.raft.ready import QuorumState, VotersChanged
 from kquorum.raft.voters import Endpoint, KRaftVersionAt, VotersAt, VoterSet, quorum_records, voters_record
 from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.membership.dynamic import (
     LISTENER,

@@ -3,7 +3,6 @@
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import ResignRequested
 from kquorum.raft.messages import (
@@ -13,6 +12,7 @@ from kquorum.raft.messages import (
     VoteRequest,
 )
 from kquorum.raft.voters import ReplicaKey, VotersAt, quorum_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
 

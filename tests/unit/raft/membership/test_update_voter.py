@@ -4,7 +4,6 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import FailureReason
 from kquorum.raft.messages import (
@@ -14,6 +13,7 @@ from kquorum.raft.messages import (
     UpdateRaftVoterRequest,
 )
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VotersAt, quorum_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import LISTENER, DynamicContext, endpoints_of, voter_of
 

@@ -1,13 +1,13 @@
 """From static voters to dynamic ones: kraft.version 0 to 1 (KIP-853; rule R11.5)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
 from kquorum.raft.ready import VotersChanged
 from kquorum.raft.voters import KRaftVersionAt, VersionRange, VotersAt, quorum_records
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import BOTH, DynamicContext, endpoints_of, set_of
 

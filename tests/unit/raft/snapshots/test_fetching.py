@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import SnapshotRefused
 from kquorum.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, VoteRequest, VoteResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState, SnapshotChunk
 from kquorum.raft.voters import KRaftVersionAt, VotersAt
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import batch
 from tests.unit.raft.membership.dynamic import set_of
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext

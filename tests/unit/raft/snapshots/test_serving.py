@@ -1,12 +1,12 @@
 """What a leader answers to FetchSnapshot, after Kafka's KafkaRaftClientSnapshotTest (rule R10.4)."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.raft.inputs import LogStartAdvanced, SnapshotWritten
 from kquorum.raft.messages import SnapshotSlice
 from kquorum.raft.ready import QuorumState
 from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.unit.raft.context import batch, key_of
 from tests.unit.raft.snapshots.parts import SnapshotContext, leader_with
 

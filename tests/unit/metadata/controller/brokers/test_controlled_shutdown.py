@@ -6,11 +6,11 @@ Below 3.3-IV3 only the memory of the controller tells that it is in it.
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.partition_state import NO_LEADER
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, assigned, topic
 

@@ -4,9 +4,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.image.partition_state import NO_LEADER
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,

@@ -1,10 +1,10 @@
 """AllocateProducerIds: blocks that never overlap, whichever client asks, and whichever node leads."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.errors import ReplayError
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import ProducerIdsRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record

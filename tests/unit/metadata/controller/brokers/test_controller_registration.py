@@ -5,10 +5,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.image.metadata_version import record_version
 from kquorum.metadata.image.partition_state import NO_LEADER
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import (

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.configs.alter_configs import APPEND, DELETE, SET, SUBTRACT
 from kquorum.metadata.image.configs import ConfigResource
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, topic

@@ -1,11 +1,11 @@
 """IncrementalAlterConfigs and AlterConfigs, from the request to the records and the image."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World

@@ -1,12 +1,12 @@
 """min.insync.replicas where there are eligible leader replicas."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.image.configs import BROKER, TOPIC
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import ClearElrRecord
 from tests.support.controller_world import LEVELS, World, topic
 from tests.unit.metadata.controller.configs.altering_configs import (

@@ -1,10 +1,10 @@
 """What IncrementalAlterConfigs and AlterConfigs refuse, and that no text makes the controller stumble."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import MAX_MESSAGE_CHARACTERS
 from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.client_quotas import describe_client_quotas
@@ -17,6 +16,7 @@ from kquorum.wire.messages.describe_client_quotas import (
     EntryData,
     ValueData,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds

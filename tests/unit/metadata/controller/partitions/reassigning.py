@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record

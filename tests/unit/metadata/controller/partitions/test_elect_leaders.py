@@ -5,7 +5,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.partitions.elect_leaders import (
@@ -19,6 +18,7 @@ from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
 from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, assigned, topic

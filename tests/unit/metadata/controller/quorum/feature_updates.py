@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import Values
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
 from kquorum.metadata.features import registration_features
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.record_frame import encode_record

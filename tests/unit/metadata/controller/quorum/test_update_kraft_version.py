@@ -1,9 +1,9 @@
 """UpdateFeatures for kraft.version, which is the quorum's own feature: it stands in the log, not in the image."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.features import registration_features
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.controller_world import at_level
 from tests.unit.metadata.controller.quorum.feature_updates import (
     SAFE,

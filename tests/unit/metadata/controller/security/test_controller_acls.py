@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.acls import describe_acls
@@ -11,6 +10,7 @@ from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.wire.messages.create_acls import AclCreationResult
 from kquorum.wire.messages.delete_acls import DeleteAclsMatchingAcl
 from kquorum.wire.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import answer_of, request_of

@@ -5,7 +5,6 @@ import hmac
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import ControllerRequest
@@ -18,6 +17,7 @@ from kquorum.wire.messages.describe_delegation_token import (
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenResponse,
 )
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import answer_of, read_answer, request_of
 from tests.support.controller_world import World, kinds

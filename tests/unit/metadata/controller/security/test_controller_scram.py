@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.metadata.describe.describe_request import DescribeRequest
@@ -14,6 +13,7 @@ from kquorum.metadata.describe.scram import describe_user_scram_credentials
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.metadata.image.security import ScramUser
 from kquorum.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record

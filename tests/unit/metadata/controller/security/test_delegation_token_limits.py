@@ -5,19 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.image.records import delegation_token_record
-from kquorum.wire.codec import encode
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.bodies import read_request
-from kquorum.wire.protocol.entities import build
 from kquorum.wire.record_frame import encode_record
 from tests.support.api_calls import read_answer
 from tests.support.controller_world import kinds
+from tests.support.kio.classes import request_class
+from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
     CREATE,
     DAY_MS,

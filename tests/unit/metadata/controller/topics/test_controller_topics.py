@@ -5,13 +5,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.directories import MIGRATING, UNASSIGNED
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey

@@ -3,9 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from kquorum.metadata.controller.requests import Values
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import ZERO_UUID
 from tests.support.controller_world import World, topic

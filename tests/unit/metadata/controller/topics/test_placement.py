@@ -6,11 +6,11 @@ from itertools import chain
 from uuid import UUID
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller.topics.placement import StripedPlacer
 from kquorum.metadata.image.cluster import BrokerRegistration
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.calls import calls_of
 from tests.support.controller_world import SeededDice
 

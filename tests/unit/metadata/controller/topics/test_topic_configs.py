@@ -1,11 +1,11 @@
 """What CreateTopics says of a new topic's configs, and refuses."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from tests.support.images import image_of, partition_record, topic_records
 

@@ -5,26 +5,16 @@ may lawfully send (KIP-482), are skipped.
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from kquorum.wire.codegen.compiler import Codec, compile_codec
-from kquorum.wire.codegen.kio_plans import plan_of
 from kquorum.wire.codegen.runtime import ElementsLeft
 from kquorum.wire.errors import BufferUnderflow, DecodeError
 from kquorum.wire.primitives import Buffer
+from kquorum.wire.protocol.headers import EncodedBody
+from tests.support.kio.plans import plan_of
 
 E = TypeVar("E")
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedBody:
-    """A response body that is encoded already, in the version that was asked; a header is added to it.
-
-    For answers that many readers get alike, such as parked fetches: encode once, send to each.
-    """
-
-    data: bytes
 
 
 _CODECS: Final[dict[type[Any], Codec]] = {}
@@ -53,7 +43,7 @@ def encode(entity: Any) -> bytes:
 
     Raises ValueError if a value does not fit its field: that is a mistake of the caller, not of a peer.
     """
-    if type(entity) is EncodedBody:
+    if isinstance(entity, EncodedBody):
         return entity.data
     out = bytearray()
     encode_into(entity, out)

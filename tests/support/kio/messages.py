@@ -12,9 +12,9 @@ from kio.static.constants import EntityType
 from kquorum.wire.codegen.plan import StructPlan
 from kquorum.wire.message_schema import Data, Message, Request, Response, plan_of
 from kquorum.wire.messages.index import MESSAGES
-from kquorum.wire.protocol.apis import request_class, response_class
-from kquorum.wire.protocol.known_fields import kafka_name
 from kquorum.wire.uuids import ZERO_UUID
+from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.known_fields import kafka_name
 from tests.support.wire_values import EPOCH
 from tools.render_messages import DATA
 

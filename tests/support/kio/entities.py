@@ -10,18 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, overload
+from typing import Any, NoReturn, TypeVar, get_args, get_origin, overload
 from uuid import UUID
 
 from kquorum.wire import message_codec
-from kquorum.wire.codec import EncodedBody
 from kquorum.wire.message_schema import Response
-from kquorum.wire.protocol.known_fields import is_field_of_another_version, kafka_name
-
-if TYPE_CHECKING:
-    from kio.schema.errors import ErrorCode
-
-__all__ = ("ErrorCode", "build")
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.protocol.headers import EncodedBody
+from tests.support.kio.known_fields import is_field_of_another_version, kafka_name
 
 Entity = TypeVar("Entity")
 _Convert = Callable[[Any], object]
@@ -29,19 +25,6 @@ _Convert = Callable[[Any], object]
 _ZERO_UUID = UUID(int=0)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_DURATION = timedelta(0)
-
-
-def __getattr__(name: str) -> object:
-    """`ErrorCode` is imported when first used: kio's types are slow to import, and few commands need them."""
-    if name == "ErrorCode":
-        return _error_codes()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _error_codes() -> "type[ErrorCode]":
-    from kio.schema.errors import ErrorCode
-
-    return ErrorCode
 
 
 @overload
@@ -142,7 +125,7 @@ def _converter(annotation: object, kafka_type: str) -> _Convert | None:
     if isinstance(annotation, type) and is_dataclass(annotation):
         return _struct(annotation)
     if kafka_type == "error_code":
-        return _error_codes()
+        return ErrorCode
     return _CONVERTERS.get(kafka_type)
 
 
