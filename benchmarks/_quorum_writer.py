@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
-from kquorum.metadata.features import registration_features
 from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.core.client import RawClient
 from tests.jepsen.core.errors import ClientError
+from tests.support.api_calls import feature_values
 
 BROKER_ID = 1001
 REQUEST_TIMEOUT_S = 5.0
@@ -160,7 +160,7 @@ class Writer:
             "cluster_id": self._cluster_id,
             "incarnation_id": UUID(int=BROKER_ID),
             "listeners": [_LISTENER],
-            "features": registration_features(),
+            "features": feature_values(),
             "rack": None,
             "is_migrating_zk_broker": False,
             "log_dirs": [UUID(int=BROKER_ID)],

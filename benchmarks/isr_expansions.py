@@ -18,7 +18,7 @@ from benchmarks._report import hardware, print_result
 from benchmarks.controller_creation import Creator
 from benchmarks.controller_failover import START_MS, image_of
 from kquorum.metadata.controller.partitions import alter_partition
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.wire import message_codec
@@ -28,6 +28,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.bodies import read_request
+from tests.support.api_calls import Values
 from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build

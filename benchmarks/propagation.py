@@ -24,6 +24,7 @@ from benchmarks._report import hardware, percentile, print_result
 from kquorum.cli.processes import wait_until
 from kquorum.network.connection import KafkaConnection
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.cluster import KAFKAS_TIMES, Cluster
 from tests.support.node_hosts import Moments, NodeHosts, groups_of
 
@@ -48,7 +49,7 @@ async def create_topics(port: int, prefix: str, count: int, per_second: float) -
             "configs": (),
         }
         values = {"topics": [topic], "timeout_ms": TIMEOUT_MS, "validate_only": False}
-        answer: Any = await connection.request(ApiKey.CREATE_TOPICS, values, TIMEOUT_MS)
+        answer: Any = await connection.call(message_of(ApiKey.CREATE_TOPICS, values), TIMEOUT_MS)
         assert int(answer.topics[0].error_code) == 0, answer.topics[0].error_message
     connection.close()
 

@@ -28,7 +28,6 @@ from uuid import UUID
 
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
-from kquorum.metadata.features import registration_features
 from kquorum.wire.log_batch import LogBatch, parse_batches
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
@@ -36,6 +35,7 @@ from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.record_batch import read_batch_header
 from kquorum.wire.record_frame import decode_record
 from tests.jepsen.core.client import RawClient
+from tests.support.api_calls import feature_values
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 FIRST_BROKER, FAILING = 1000, 1000
@@ -92,7 +92,7 @@ class Brokers:
             "cluster_id": CLUSTER_ID,
             "incarnation_id": UUID(int=broker_id),
             "listeners": [{"name": "PLAINTEXT", "host": "127.0.0.1", "port": 9, "security_protocol": 0}],
-            "features": registration_features(),
+            "features": feature_values(),
             "rack": None,
             "is_migrating_zk_broker": False,
             "log_dirs": [UUID(int=(1 << 100) + broker_id)],

@@ -12,6 +12,7 @@ from kquorum.cli.processes import wait_until
 from kquorum.network.connection import KafkaConnection
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.slow
@@ -47,7 +48,7 @@ class Clients:
 
         async def ask(number: int, body: dict[str, Any]) -> Any:
             connection = connections[number % CONNECTIONS]
-            answer = await connection.request(api_key, body, ANSWERED_WITHIN_MS)
+            answer = await connection.call(message_of(api_key, body), ANSWERED_WITHIN_MS)
             self.answered += 1
             if self.answered >= PULLED_AFTER and not pulled.is_set():
                 pulled.set()
@@ -73,7 +74,7 @@ def deletion(name: str) -> dict[str, Any]:
 async def topic_names(port: int) -> set[str]:
     connection = await KafkaConnection.connect("127.0.0.1", port, "reader", 5_000)
     flags = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
-    answer: Any = await connection.request(ApiKey.METADATA, {"topics": None, **flags}, 10_000)
+    answer: Any = await connection.call(message_of(ApiKey.METADATA, {"topics": None, **flags}), 10_000)
     connection.close()
     return {topic.name for topic in answer.topics}
 

@@ -13,7 +13,7 @@ import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.metadata.log_check.audit_chain import AuditChain, AuditFault
 from kquorum.metadata.snapshot import LoadedSnapshot
@@ -29,6 +29,7 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values
 from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
 
 SEEDS = range(32)

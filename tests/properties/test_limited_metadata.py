@@ -32,8 +32,9 @@ from tests.support.acl_worlds import (
     acls_of,
     authorizer,
 )
+from tests.support.api_calls import response_of
 from tests.support.images import LISTENER
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
 
@@ -99,7 +100,7 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
             work = answers.begin(ask, version, of, LISTENER, each, creates_topics=creates)
             while (given := work.advance()) is None:
                 pass
-            assert given.data == encode(build(response_class(ApiKey.METADATA, version), wanted.values))
+            assert given.data == encode(response_of(ApiKey.METADATA, version, wanted.values))
             assert work.topics_to_create == wanted.topics_to_create
 
 

@@ -20,9 +20,10 @@ from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import response_of
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, log_dir, topic_id
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
 
@@ -135,7 +136,7 @@ def check_equal(ask: Any, version: int, of: MetadataImage, answers: MetadataResp
     work = answers.begin(ask, version, of, LISTENER)
     while (given := work.advance()) is None:
         pass
-    assert given.data == encode(build(response_class(ApiKey.METADATA, version), wanted.values))
+    assert given.data == encode(response_of(ApiKey.METADATA, version, wanted.values))
     assert work.topics_to_create == wanted.topics_to_create
 
 

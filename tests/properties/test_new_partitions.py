@@ -10,7 +10,6 @@ from hypothesis import given, settings
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.controller.topics import new_partitions
 from kquorum.metadata.image import loading
 from kquorum.metadata.image.cluster import BrokerRegistration
@@ -23,6 +22,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records import configs, features, topics
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
+from tests.support.api_calls import Values
 from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
 from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
 

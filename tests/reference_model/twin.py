@@ -9,7 +9,6 @@ from uuid import UUID
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.partitions import change_batch
 from kquorum.metadata.controller.partitions.change_batch import CHANGES_AT_ONCE
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.snapshots.bootstrap import bootstrap_records
@@ -20,6 +19,7 @@ from kquorum.wire.schema import MetadataRecord
 from tests.reference_model import brokers
 from tests.reference_model.objects import Cluster, Refused
 from tests.reference_model.reading import differences, in_order, told_image, told_model, told_records
+from tests.support.api_calls import Values
 from tests.support.controller_world import LEVELS, SESSION_MS, World
 from tests.support.image_invariants import FENCED_LEADER, image_violations
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.raft.errors import NotLeaderError
@@ -19,7 +19,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import decode_record
 from kquorum.wire.schema import MetadataRecord
-from tests.support.api_calls import read_answer, request_of
+from tests.support.api_calls import Values, read_answer, request_of
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 NODE_ID = 3000

@@ -10,8 +10,7 @@ from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, Suppo
 from kquorum.network.limits import ServerLimits
 from kquorum.network.server import KafkaServer, Reply, RequestContext
 from kquorum.wire.protocol.apis import ApiKey, supported_versions
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import response_of
 
 Answer = Callable[[Any], Mapping[str, object]]
 
@@ -69,7 +68,7 @@ class FakeNode:
         if api_key in self.mutes:
             return
         values = self._answers[api_key](request)
-        reply(build(response_class(api_key, context.header.api_version), values))
+        reply(response_of(api_key, context.header.api_version, values))
 
 
 @contextmanager

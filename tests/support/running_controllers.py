@@ -6,15 +6,13 @@ from typing import Any, Self, TypeVar
 
 from kquorum.metadata.adapters.controller_channel import ControllerAddress
 from kquorum.metadata.adapters.listener import ControllerListener
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.support.api_calls import read_answer
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import Values, response_of
 
 Result = TypeVar("Result")
 
@@ -37,7 +35,7 @@ class FakeController:
         answer = self.answer(request)
         if answer is not None:
             is_message = isinstance(answer, Response)
-            reply(answer if is_message else read_answer(request.api_key, request.api_version, answer))
+            reply(answer if is_message else response_of(request.api_key, request.api_version, answer))
 
     def note_change(self, now_ms: int, request: ControllerRequest, words: str) -> None:
         self.notes.append((words, request.operator_reason))
@@ -46,7 +44,7 @@ class FakeController:
         """Answers only what is asked of any leader: who leads."""
         self.raft_requests.append(context)
         values = {"error_code": ErrorCode.none, "error_message": None, "topics": (), "nodes": ()}
-        reply(build(response_class(context.header.api_key, context.header.api_version), values))
+        reply(response_of(context.header.api_key, context.header.api_version, values))
 
     def wake(self) -> None:
         self.turns += 1

@@ -23,10 +23,9 @@ from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.warm_up import warm_up
 from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
+from tests.support.api_calls import response_of
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
 
 HOST = "127.0.0.1"
 LIMITS = ServerLimits(
@@ -70,7 +69,7 @@ class AwkwardChannel:
 
 
 def _envelope(error: ErrorCode, data: bytes | None) -> Any:
-    return build(response_class(ApiKey.ENVELOPE, 0), {"error_code": error, "response_data": data})
+    return response_of(ApiKey.ENVELOPE, 0, {"error_code": error, "response_data": data})
 
 
 def small_image() -> MetadataImage:

@@ -7,6 +7,7 @@ from typing import Any
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import NetworkError
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.kio.codec import encode
 
 # A turn of garbage may take a while, and this machine may be busy; a client gives up after 30 s.
@@ -58,7 +59,7 @@ class Witness:
     async def _ask(self, connection: KafkaConnection) -> None:
         api_key, values = _QUESTIONS[self.answers % len(_QUESTIONS)]
         began_s = time.monotonic()
-        answer = await connection.request(api_key, values, 30_000)
+        answer = await connection.call(message_of(api_key, values), 30_000)
         took_s = time.monotonic() - began_s
         self.answers += 1
         self.slowest_s = max(self.slowest_s, took_s)

@@ -18,8 +18,7 @@ from tests.jepsen.core.errors import ClientError
 from tests.jepsen.core.history import Op, OpType
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.jepsen.workloads.topics_set import TopicsWorker, element_of, topic_name
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import response_of
 from tests.support.kio.frames import encode_response
 
 Answer = Callable[[ApiKey, int], dict[str, object] | None]
@@ -64,7 +63,7 @@ def _serve(server: socket.socket, answer: Answer) -> None:
                 )
                 if values is None:
                     break
-                entity = build(response_class(header.api_key, header.api_version), values)
+                entity = response_of(header.api_key, header.api_version, values)
                 connection.sendall(
                     encode_frame(
                         encode_response(header.api_key, header.api_version, header.correlation_id, entity)

@@ -11,12 +11,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from kquorum.metadata.features import registration_features
 from kquorum.wire.protocol.apis import ApiKey
 from tests.jepsen.core.errors import ClientError, not_sent, refused
 from tests.jepsen.faults.quorum_view import NoLeader, QuorumView
 from tests.jepsen.workloads.register_controllers import Controllers
 from tests.jepsen.workloads.workload import Setup
+from tests.support.api_calls import feature_values
 
 SESSION_TIMEOUT_MS = 15_000
 """A new leader gives every broker a whole session, so that sessions need not outlast a fault. They are no longer than
@@ -46,7 +46,7 @@ class PretendBroker:
             "cluster_id": cluster_id,
             "incarnation_id": self.incarnation_id,
             "listeners": [listener],
-            "features": registration_features(),
+            "features": feature_values(),
             "rack": None,
             "is_migrating_zk_broker": False,
             "log_dirs": [self.directory_id],

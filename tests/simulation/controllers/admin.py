@@ -1,15 +1,17 @@
 """Who asks the controllers: brokers for themselves, clients for changes. What was said to be done must be committed."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kquorum.broker.identity import LifecycleRequest
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.image.topics import TopicImage
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kquorum.wire.messages.broker_registration import BrokerRegistrationRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
@@ -116,10 +118,14 @@ class Admin:
 
     # Brokers
 
-    def ask_for_broker(self, machine: BrokerMachine, request: LifecycleRequest) -> None:
+    def ask_for_broker(
+        self, machine: BrokerMachine, request: BrokerRegistrationRequest | BrokerHeartbeatRequest
+    ) -> None:
         node = machine.host.node
         target = self.world.hosts.get(node.leader_id) if node is not None else None
-        told = self._registered if request.api_key is ApiKey.BROKER_REGISTRATION else self._heartbeat_answered
+        told = (
+            self._registered if isinstance(request, BrokerRegistrationRequest) else self._heartbeat_answered
+        )
         if target is None:
             machine.lifecycle.handle_failure(machine.now_ms)
             return
@@ -131,7 +137,7 @@ class Admin:
                 told(machine, answer)
             machine.arm()
 
-        self.ask(machine.host, target, request.api_key, request.values, answered)
+        self.ask(machine.host, target, ApiKey(request.api_key), asdict(request), answered)
 
     def _registered(self, machine: BrokerMachine, answer: Any) -> None:
         machine.lifecycle.handle_registration_reply(machine.now_ms, answer.error_code, answer.broker_epoch)

@@ -19,6 +19,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.raft.adapters.delivery import CommitFeed
 from kquorum.raft.ports import StateMachine
 from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.messages.broker_registration import Feature
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.hosts import CheapDice, Host
 
@@ -178,7 +179,7 @@ class BrokerMachine(Machine):
             cluster_id=CLUSTER_ID,
             incarnation_id=self.incarnation_id,
             listeners=(listener,),
-            features=registration_features(),
+            features=registration_features(Feature),
             log_dirs=(UUID(int=number * 1000),),
         )
         timing = LifecycleConfig(

@@ -21,7 +21,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import read_answer, request_of
 from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 from tests.support.kio.classes import request_class, response_class
@@ -94,7 +94,7 @@ class BrokerWorld:
         self.listener.handle(context, request_of(api_key, version, values), answers.append)
         [answer] = answers
         if isinstance(answer, Response):
-            return answer_of(api_key, version, answer)
+            return read_answer(api_key, version, answer)
         data = answer.data if isinstance(answer, EncodedBody) else encode(answer)
         return decode(response_class(api_key, version), data)[0]
 

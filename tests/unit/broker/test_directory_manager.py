@@ -2,7 +2,6 @@
 
 from collections import Counter
 from random import Random
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -29,9 +28,8 @@ from kquorum.wire.metadata_records.topics import (
 )
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
+from tests.support.api_calls import as_read, response_of
 from tests.support.images import after, log_dir, topic_id
-from tests.support.kio.classes import request_class, response_class
-from tests.support.kio.entities import build
 
 BROKER, EPOCH = 1, 10
 FIRST, SECOND, GONE = UUID(int=501), UUID(int=502), UUID(int=777)
@@ -84,16 +82,16 @@ class World:
 
     def asked(self, now_ms: int, broker_epoch: int = EPOCH) -> list[Asked]:
         """In order; empty when nothing is due."""
-        values: Any = self.manager.maybe_next_request(now_ms, broker_epoch)
-        if values is None:
+        request = self.manager.maybe_next_request(now_ms, broker_epoch)
+        if request is None:
             return []
-        assert build(request_class(ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0), values)
-        assert (values["broker_id"], values["broker_epoch"]) == (BROKER, broker_epoch)
+        assert as_read(ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, request) == request
+        assert (request.broker_id, request.broker_epoch) == (BROKER, broker_epoch)
         return sorted(
-            (directory["id_"], each["topic_id"].int - topic_id(0).int, one["partition_index"])
-            for directory in values["directories"]
-            for each in directory["topics"]
-            for one in each["partitions"]
+            (directory.id_, each.topic_id.int - topic_id(0).int, one.partition_index)
+            for directory in request.directories
+            for each in directory.topics
+            for one in each.partitions
         )
 
     def answer(
@@ -120,7 +118,7 @@ class World:
             for directory, number, index in asked
         ]
         values = {"throttle_time": 0, "error_code": top, "directories": directories}
-        self.manager.handle_reply(now_ms, build(response_class(ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0), values))
+        self.manager.handle_reply(now_ms, response_of(ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, values))
 
 
 @pytest.mark.parametrize("elsewhere", [GONE, LOST, UNASSIGNED, MIGRATING, OTHERS])

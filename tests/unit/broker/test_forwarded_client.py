@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +12,12 @@ from kquorum.metadata.forwarding import decode_address, decode_principal
 from kquorum.network.requests import RequestContext
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_id_of
+from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_request_header
-from tests.support.kio.classes import request_class, response_class
+from tests.support.api_calls import response_of
+from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_response
 
@@ -29,16 +30,15 @@ class Channel:
     """In place of a ControllerChannel: keeps the envelope, and answers with `correlation_id` inside."""
 
     def __init__(self, correlation_id: int = 77) -> None:
-        self.envelopes: list[dict[str, Any]] = []
+        self.envelopes: list[EnvelopeRequest] = []
         self.forwarding_ids: list[bytes] = []
         values = {"error_code": ErrorCode.none, "error_message": None}
-        entity = build(response_class(ApiKey.UNREGISTER_BROKER, VERSION), values)
+        entity = response_of(ApiKey.UNREGISTER_BROKER, VERSION, values)
         self._answer = encode_response(ApiKey.UNREGISTER_BROKER, VERSION, correlation_id, entity)
 
-    async def request(
+    async def call(
         self,
-        api_key: ApiKey,
-        body: dict[str, Any],
+        request: EnvelopeRequest,
         _on_doubt: object,
         *,
         is_done: Callable[[], bool],
@@ -48,13 +48,12 @@ class Channel:
         share: str,
         is_gone: Callable[[], bool],
     ) -> Any:
-        assert api_key is ApiKey.ENVELOPE
         assert not is_done()
         assert share == "User:alice"
         assert not is_gone()
         self.forwarding_ids.append(forwarding_id_of(header_fields))
-        self.envelopes.append(body)
-        return SimpleNamespace(error_code=ErrorCode.none, response_data=self._answer)
+        self.envelopes.append(request)
+        return EnvelopeResponse(response_data=self._answer)
 
 
 def forwarded(channel: Channel, **context: Any) -> EncodedBody | None:
@@ -80,7 +79,7 @@ def test_the_envelope_names_the_client_and_not_the_broker(host: str, is_token_au
 def test_the_request_goes_on_as_it_came() -> None:
     channel = Channel()
     forwarded(channel, frame=b"as it came, with what nobody here knows")
-    assert channel.envelopes[0]["request_data"] == b"as it came, with what nobody here knows"
+    assert channel.envelopes[0].request_data == b"as it came, with what nobody here knows"
 
 
 def test_the_answer_to_another_request_is_nobodys() -> None:

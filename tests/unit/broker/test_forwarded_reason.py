@@ -8,6 +8,7 @@ from kquorum.network.errors import ConnectionLost
 from kquorum.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.running_controllers import RunningController, run
 from tests.unit.broker.test_listener import CREATE, broker, created
 
@@ -22,7 +23,7 @@ def test_the_reason_passes_through_a_broker_that_knows_nothing_of_it() -> None:
                 5_000,
                 header_fields=reason_fields("for the spring\nsale"),
             )
-            await client.request(ApiKey.CREATE_TOPICS, CREATE, 10_000)
+            await client.call(message_of(ApiKey.CREATE_TOPICS, CREATE), 10_000)
             await node.ask(ApiKey.CREATE_TOPICS, CREATE)
             client.close()
             first, second = controller.controller.requests
@@ -38,7 +39,7 @@ def test_the_reason_is_taken_from_a_request_to_the_controller_itself() -> None:
             client = await KafkaConnection.connect(
                 *controller.address[1:], "cli", 5_000, header_fields=reason_fields("direct")
             )
-            await client.request(ApiKey.CREATE_TOPICS, CREATE, 10_000)
+            await client.call(message_of(ApiKey.CREATE_TOPICS, CREATE), 10_000)
             client.close()
             (request,) = controller.controller.requests
             assert request.operator_reason == "direct"
@@ -60,7 +61,7 @@ def test_an_answer_that_cannot_be_encoded_ends_one_connection_and_nothing_else()
             for is_first in (True, False):
                 client = await KafkaConnection.connect(*address[1:], "cli", 5_000)
                 try:
-                    response: Any = await client.request(ApiKey.CREATE_TOPICS, CREATE, 10_000)
+                    response: Any = await client.call(message_of(ApiKey.CREATE_TOPICS, CREATE), 10_000)
                 except ConnectionLost:
                     assert is_first
                 else:

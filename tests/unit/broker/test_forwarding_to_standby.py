@@ -17,7 +17,7 @@ from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import decode_request_header, encode_body
-from tests.support.api_calls import read_answer
+from tests.support.api_calls import read_answer, response_of
 from tests.support.kio.classes import response_class
 from tests.support.kio.codec import decode
 from tests.support.kio.entities import build
@@ -61,7 +61,7 @@ class Envelopes:
             values["response_data"] = encode_response(
                 api_key, header.api_version, header.correlation_id, answer
             )
-        reply(build(response_class(ApiKey.ENVELOPE, 0), values))
+        reply(response_of(ApiKey.ENVELOPE, 0, values))
 
     def address(self, node_id: int) -> ControllerAddress:
         return ControllerAddress(node_id, "127.0.0.1", self.server.bound_port)

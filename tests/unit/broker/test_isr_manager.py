@@ -1,5 +1,6 @@
 """The ISR manager asks for what is missing, once at a time, and never for a replica that may not be in sync."""
 
+from dataclasses import asdict
 from random import Random
 from typing import Any
 
@@ -17,8 +18,8 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.schema import MetadataRecord
+from tests.support.api_calls import as_read, response_of
 from tests.support.images import (
     after,
     broker_record,
@@ -28,8 +29,6 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from tests.support.kio.classes import request_class, response_class
-from tests.support.kio.entities import build
 
 EPOCH = 10
 
@@ -48,15 +47,20 @@ class World:
 
     def asked(self, now_ms: int) -> dict[int, list[int]]:
         """The ISR asked for, by partition; empty when nothing is due."""
-        values: Any = self.manager.maybe_next_request(now_ms, EPOCH)
-        if values is None:
+        asked = self.manager.maybe_next_request(now_ms, EPOCH)
+        if asked is None:
             return {}
-        lowest, highest = supported_versions(ApiKey.ALTER_PARTITION)
-        for version in range(lowest, highest + 1):
-            assert build(request_class(ApiKey.ALTER_PARTITION, version), values)
-        return {
-            change["partition_index"]: list(change["new_isr"]) for change in values["topics"][0]["partitions"]
+        in_ids, in_epochs = (
+            as_read(ApiKey.ALTER_PARTITION, version, asked.make(version)) for version in (2, 3)
+        )
+        wished = {
+            change.partition_index: [member.broker_id for member in change.new_isr_with_epochs]
+            for change in in_epochs.topics[0].partitions
         }
+        assert wished == {
+            change.partition_index: list(change.new_isr) for change in in_ids.topics[0].partitions
+        }
+        return wished
 
     def answer(self, now_ms: int, errors: dict[int, ErrorCode], top: ErrorCode = ErrorCode.none) -> None:
         partitions = [
@@ -72,7 +76,7 @@ class World:
             for index, error in errors.items()
         ]
         values = {"error_code": top, "topics": [{"topic_id": topic_id(1), "partitions": partitions}]}
-        self.manager.handle_reply(now_ms, build(response_class(ApiKey.ALTER_PARTITION, 3), values))
+        self.manager.handle_reply(now_ms, response_of(ApiKey.ALTER_PARTITION, 3, values))
 
 
 def shrunken(*, second_fenced: bool = False) -> World:
@@ -92,11 +96,13 @@ def shrunken(*, second_fenced: bool = False) -> World:
 
 def test_it_asks_for_the_missing_replica_of_what_it_leads_with_broker_epochs() -> None:
     world = shrunken()
-    values: Any = world.manager.maybe_next_request(0, EPOCH)
-    assert (values["broker_id"], values["broker_epoch"]) == (1, EPOCH)
-    (change,) = values["topics"][0]["partitions"]
-    assert (change["partition_index"], change["leader_epoch"], change["partition_epoch"]) == (0, 3, 5)
-    assert change["new_isr_with_epochs"] == [
+    asked = world.manager.maybe_next_request(0, EPOCH)
+    assert asked is not None
+    request: Any = asked.make(3)
+    assert (request.broker_id, request.broker_epoch) == (1, EPOCH)
+    (change,) = request.topics[0].partitions
+    assert (change.partition_index, change.leader_epoch, change.partition_epoch) == (0, 3, 5)
+    assert [asdict(member) for member in change.new_isr_with_epochs] == [
         {"broker_id": 1, "broker_epoch": 10},
         {"broker_id": 2, "broker_epoch": 20},
     ]

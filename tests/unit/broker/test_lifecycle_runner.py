@@ -15,9 +15,10 @@ from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.metadata.adapters.controller_channel import ControllerChannel
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values
 from tests.support.running_controllers import RunningController, eventually, run
 
 

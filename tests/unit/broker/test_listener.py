@@ -19,7 +19,7 @@ from kquorum.broker.repeated_requests import RepeatedRequests
 from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from kquorum.metadata.adapters.listener import server_features
 from kquorum.metadata.authorizer.authorization import Authorization
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.features import SUPPORTED_FEATURES
 from kquorum.network.authentication import SASL_APIS
 from kquorum.network.connection import KafkaConnection
@@ -28,6 +28,7 @@ from kquorum.network.server import KafkaServer
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values, as_read, message_of
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.support.running_controllers import RunningController, eventually, run
@@ -68,7 +69,7 @@ class Broker:
     port: int
 
     async def ask(self, api_key: ApiKey, values: dict[str, Any]) -> Any:
-        return await self.client.request(api_key, values, 60_000)
+        return await self.client.call(message_of(api_key, values), 60_000)
 
 
 @asynccontextmanager
@@ -161,7 +162,7 @@ def test_an_api_that_is_not_offered_ends_the_connection_at_once() -> None:
 
         values = {"client_instance_id": None}
         request = build(request_class(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0), values)
-        await node.client.send(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, request)
+        await node.client.send_request(as_read(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, request), 0)
 
     with pytest.raises(ConnectionLost):
         with_broker(test)

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.lifecycle import BrokerLifecycle
+from kquorum.wire.messages.broker_registration import BrokerRegistrationRequest
 from tests.support.broker_services import LowDice
 
 
@@ -21,7 +22,7 @@ def test_the_epoch_of_a_former_life_and_the_directories_are_told() -> None:
     lifecycle = BrokerLifecycle(identity, LifecycleConfig(), LowDice())
     lifecycle.start(0)
     request = lifecycle.maybe_next_request(0, -1)
-    assert request is not None
-    assert request.values["previous_broker_epoch"] == 41, "else each restart in order counts as a crash"
-    assert request.values["log_dirs"] == (UUID(int=4), UUID(int=5))
-    assert request.values["rack"] == "east"
+    assert isinstance(request, BrokerRegistrationRequest)
+    assert request.previous_broker_epoch == 41, "else each restart in order counts as a crash"
+    assert request.log_dirs == (UUID(int=4), UUID(int=5))
+    assert request.rack == "east"

@@ -9,7 +9,7 @@ from kquorum.broker.repeated_requests import RepeatedRequests, Watched
 from kquorum.broker.request_effects import Change
 from kquorum.metadata.controller.log_writer import audit_record
 from kquorum.metadata.controller.refusals import refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest, Values
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES
 from kquorum.wire.messages.create_topics import CreatableTopicConfigs
@@ -19,7 +19,7 @@ from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.schema import MetadataRecord
-from tests.support.api_calls import request_of
+from tests.support.api_calls import Values, request_of
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
 from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker

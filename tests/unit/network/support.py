@@ -13,7 +13,8 @@ from kquorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindC
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
 from kquorum.wire.protocol.headers import decode_response, read_correlation_id
-from tests.support.kio.classes import request_class, response_class
+from tests.support.api_calls import response_of
+from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
 
@@ -35,7 +36,7 @@ def echo_handler(_context: RequestContext, request: FindCoordinatorRequest, repl
 
 def echo_response(version: int, text: str) -> Any:
     values = {"error_code": 0, "error_message": None, "node_id": 1, "host": text, "port": 9}
-    return build(response_class(ECHO, version), values)
+    return response_of(ECHO, version, values)
 
 
 def holding_handler(held: Held) -> Handler:

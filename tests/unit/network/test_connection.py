@@ -26,7 +26,8 @@ from kquorum.wire.messages.find_coordinator import (
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_request_header
-from tests.support.kio.classes import request_class, response_class
+from tests.support.api_calls import response_of
+from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_response
 from tests.unit.network.conftest import RunTest
@@ -151,7 +152,7 @@ def test_an_entity_is_sent_in_its_own_version(run: RunTest) -> None:
 def test_pipelined_requests_each_get_their_own_response(run: RunTest) -> None:
     async def test() -> None:
         async with serving() as server, connected(server.bound_port) as connection:
-            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity(str(number))) for number in range(1000)]
+            futures = [connection.send_request(_echo_entity(str(number)), FLEXIBLE) for number in range(1000)]
             assert connection.requests_in_flight == 1000
             responses: list[Any] = await asyncio.gather(*futures)
             assert [response.host for response in responses] == [str(number) for number in range(1000)]
@@ -172,7 +173,7 @@ def test_correlation_ids_match_responses_that_come_out_of_order(run: RunTest) ->
 
     async def test() -> None:
         async with peer(answer) as port, connected(port) as connection:
-            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity(text)) for text in ("one", "other")]
+            futures = [connection.send_request(_echo_entity(text), FLEXIBLE) for text in ("one", "other")]
             responses: list[Any] = await asyncio.gather(*futures)
             assert [response.host for response in responses] == ["one", "other"]
 
@@ -198,7 +199,7 @@ def test_a_peer_that_knows_only_older_api_versions_is_asked_again(run: RunTest) 
         ]
         version = header.api_version if header.api_version <= 2 else 0
         values = {"error_code": 0 if header.api_version <= 2 else 35, "api_keys": keys}
-        entity = build(response_class(ApiKey.API_VERSIONS, version), values)
+        entity = response_of(ApiKey.API_VERSIONS, version, values)
         return encode_frame(encode_response(ApiKey.API_VERSIONS, version, header.correlation_id, entity))
 
     async def test() -> None:
@@ -226,7 +227,7 @@ def test_a_request_without_response_times_out_and_its_late_response_is_dropped(r
             with pytest.raises(RequestTimedOut, match=r"did not answer FindCoordinator within 30 ms"):
                 await connection.request(ECHO, _echo_entity(), 30)
             await until(lambda: len(held) == 1)
-            later = connection.send(ECHO, FLEXIBLE, _echo_entity("later"))
+            later = connection.send_request(_echo_entity("later"), FLEXIBLE)
             await until(lambda: len(held) == 2)
             for (_, _, reply), text in zip(held, ("late", "later"), strict=True):
                 reply(echo_response(FLEXIBLE, text))
@@ -264,13 +265,13 @@ def test_a_connection_that_is_not_accepted_times_out(run: RunTest, monkeypatch: 
 def test_pending_requests_fail_when_the_peer_closes(run: RunTest) -> None:
     async def test() -> None:
         async with peer(lambda _: None) as port, connected(port) as connection:
-            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity()) for _ in range(3)]
+            futures = [connection.send_request(_echo_entity(), FLEXIBLE) for _ in range(3)]
             for future in futures:
                 with pytest.raises(ConnectionLost, match=r"lost the connection to 127\.0\.0\.1"):
                     await future
             assert connection.is_lost
             with pytest.raises(ConnectionLost):
-                await connection.send(ECHO, FLEXIBLE, _echo_entity())
+                await connection.send_request(_echo_entity(), FLEXIBLE)
 
     run(test())
 
@@ -279,7 +280,7 @@ def test_pending_requests_fail_when_this_side_closes(run: RunTest) -> None:
     async def test() -> None:
         held: Held = []
         async with serving(holding_handler(held)) as server, connected(server.bound_port) as connection:
-            future = connection.send(ECHO, FLEXIBLE, _echo_entity())
+            future = connection.send_request(_echo_entity(), FLEXIBLE)
             connection.close()
             with pytest.raises(ConnectionLost, match="closed on this side"):
                 await future
@@ -300,7 +301,7 @@ def test_a_peer_that_breaks_the_protocol_is_dropped(run: RunTest, answer: bytes,
     async def test() -> None:
         async with peer(lambda _: answer) as port, connected(port) as connection:
             with pytest.raises(ConnectionLost, match=words):
-                await connection.send(ECHO, FLEXIBLE, _echo_entity())
+                await connection.send_request(_echo_entity(), FLEXIBLE)
 
     run(test())
 
@@ -314,7 +315,7 @@ def test_an_unreadable_response_fails_only_its_own_request(run: RunTest) -> None
 
     async def test() -> None:
         async with peer(answer) as port, connected(port) as connection:
-            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity("x")) for _ in range(2)]
+            futures = [connection.send_request(_echo_entity("x"), FLEXIBLE) for _ in range(2)]
             with pytest.raises(DecodeError):
                 await futures[0]
             response: Any = await futures[1]
@@ -332,9 +333,9 @@ def test_a_response_cut_in_the_middle_fails_its_request(run: RunTest) -> None:
 
     async def test() -> None:
         async with peer(answer) as port, connected(port) as connection:
-            cut = connection.send(ECHO, FLEXIBLE, _echo_entity())
+            cut = connection.send_request(_echo_entity(), FLEXIBLE)
             await until(lambda: len(sent) == 1)
-            connection.send(ECHO, FLEXIBLE, _echo_entity()).add_done_callback(asyncio.Future.exception)
+            connection.send_request(_echo_entity(), FLEXIBLE).add_done_callback(asyncio.Future.exception)
             with pytest.raises(ConnectionLost):
                 await cut
 
@@ -345,7 +346,7 @@ def test_a_version_that_is_not_known_is_refused_before_anything_is_sent(run: Run
     async def test() -> None:
         async with serving() as server, connected(server.bound_port) as connection:
             with pytest.raises(UnsupportedVersion, match="version 99 of FindCoordinator"):
-                connection.send(ECHO, 99, _echo_entity())
+                connection.send_request(_echo_entity(), 99)
             assert connection.requests_in_flight == 0
 
     run(test())

@@ -15,7 +15,8 @@ from kquorum.network.server_connection import ServerConnection
 from kquorum.wire.addresses import normal_address
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
-from tests.support.kio.classes import request_class, response_class
+from tests.support.api_calls import response_of
+from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
 from tests.unit.network.conftest import RunTest
@@ -60,7 +61,7 @@ def answer(context: RequestContext, request: Any, reply: Reply) -> None:
         echo_handler(context, request, reply)
         return
     values = {"error_code": 0, "is_caught_up": True, "is_fenced": False, "should_shut_down": False}
-    reply(build(response_class(ApiKey.BROKER_HEARTBEAT, 0), {"throttle_time": timedelta(), **values}))
+    reply(response_of(ApiKey.BROKER_HEARTBEAT, 0, {"throttle_time": timedelta(), **values}))
 
 
 async def is_served(client: RawClient, correlation_id: int = 1) -> bool:

@@ -10,8 +10,7 @@ import pytest
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.protocol.apis import ApiKey
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import response_of
 from tests.unit.network.support import HOST
 
 pytestmark = pytest.mark.interop
@@ -75,7 +74,7 @@ class ServerThread:
             "brokers": [{"node_id": BROKER_ID, "host": HOST, "port": self.port}],
             "topics": [TOPIC],
         }
-        reply(build(response_class(header.api_key, header.api_version), values))
+        reply(response_of(header.api_key, header.api_version, values))
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from kquorum.network.server import SharedLimits
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from tests.support.kio.classes import request_class, response_class
+from tests.support.api_calls import response_of
+from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
 from tests.unit.network.conftest import RunTest
@@ -159,7 +160,7 @@ def test_many_connections_have_no_more_than_twice_the_requests_under_way(run: Ru
 def test_requests_of_the_quorum_that_wait_for_their_answers_keep_no_other_waiting(run: RunTest) -> None:
     quorum = ApiKey.END_QUORUM_EPOCH
     request = build(request_class(quorum, 0), {"cluster_id": None, "topics": ()})
-    response = build(response_class(quorum, 0), {"error_code": 0, "topics": ()})
+    response = response_of(quorum, 0, {"error_code": 0, "topics": ()})
     frame = encode_frame(encode_request(quorum, 0, 1, None, request))
 
     async def test() -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.network.requests import RequestContext
 from kquorum.node.foreign_cluster import EVERY_MS, MAX_REMEMBERED, ForeignClusters, Seldom
 from kquorum.node.leader_watch import LeaderWatch, who_is_missing
@@ -25,6 +25,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
 from kquorum.wire.uuids import uuid_to_text
+from tests.support.api_calls import Values
 from tests.support.running_controllers import RunningController, eventually
 
 OURS, THEIRS = "a3F1b3J1bS1leGFtcGxlMQ", "b3F1b3J1bS1leGFtcGxlMQ"

@@ -115,7 +115,7 @@ def test_a_voter_that_was_about_to_be_added_is_not() -> None:
     waiting, end_offset = context.last_request_id, context.log_end_offset
     context.receive(context.fetch(2, offset=0, last_epoch=0))
     context.feed(FULL)
-    assert context.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert context.read_answer(waiting).error is ErrorCode.request_timed_out
     assert context.add(voter_of(4)).error is not ErrorCode.none
     assert context.log_end_offset == end_offset
 

@@ -23,9 +23,8 @@ from kquorum.network.security.scram_server import ScramLookup, ScramUser
 from kquorum.network.security.tls import server_context
 from kquorum.network.server import KafkaServer
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.api_calls import message_of, response_of
 from tests.support.certificates import authority, issued, write
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
 
 HOST = "localhost"
 TIMEOUT_MS = 5_000
@@ -46,7 +45,7 @@ def answer(context: RequestContext, _request: Any, reply: Reply) -> None:
     """Who the server takes the client for."""
     told = f"{context.principal} {context.security_protocol} {context.is_token_authenticated}"
     values = {"error_code": 0, "error_message": None, "node_id": 1, "host": told, "port": 9}
-    reply(build(response_class(API, context.header.api_version), values))
+    reply(response_of(API, context.header.api_version, values))
 
 
 def listener(protocol: str, keys: dict[str, str] | None = None, **sasl: Any) -> ListenerSecurity:
@@ -85,7 +84,7 @@ async def who_am_i(server: KafkaServer, security: ClientSecurity, host: str = HO
         host, server.bound_port, "tester", TIMEOUT_MS, security=security
     )
     try:
-        response: Any = await connection.request(API, {"key": "k", "key_type": 0}, TIMEOUT_MS)
+        response: Any = await connection.call(message_of(API, {"key": "k", "key_type": 0}), TIMEOUT_MS)
     finally:
         connection.close()
     return str(response.host)
@@ -203,7 +202,7 @@ def test_a_client_of_another_authority_harms_no_other_client(
         for _ in range(3):
             with pytest.raises(NetworkError, match="it does not know the authority"):
                 await who_am_i(server, bad)
-        await connection.request(API, {"key": "k", "key_type": 0}, TIMEOUT_MS)
+        await connection.call(message_of(API, {"key": "k", "key_type": 0}), TIMEOUT_MS)
         connection.close()
         assert await who_am_i(server, good) == "User:CN=alice 1 False"
 

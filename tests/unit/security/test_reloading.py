@@ -18,6 +18,7 @@ from kquorum.network.security.reloading import ReloadingContext, TlsMaterial, re
 from kquorum.network.security.tls import client_context, read_tls_files, server_context
 from kquorum.node.tls_watch import TlsWatch
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.certificates import authority, issued, write
 from tests.support.running_controllers import eventually
 from tests.unit.network.support import HOST, holding_handler, serving
@@ -125,7 +126,7 @@ def test_a_client_trusts_whom_the_changed_file_names(tmp_path: Path) -> None:
                 connection = await KafkaConnection.connect(
                     HOST, server.bound_port, "t", 5_000, security=security
                 )
-                await connection.request(ApiKey.API_VERSIONS, NAME, 5_000)
+                await connection.call(message_of(ApiKey.API_VERSIONS, NAME), 5_000)
                 connection.close()
 
             with pytest.raises(NetworkError):

@@ -13,13 +13,13 @@ from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.apis.services import BrokerServices, DelayedOperation
 from kquorum.broker.apis.services import RequestContext as HandlerContext
 from kquorum.broker.metadata_cache.cache import MetadataCache
-from kquorum.metadata.controller.requests import Values
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.requests import RequestContext
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.api_calls import Values
 from tests.support.broker_services import broker_services
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build

@@ -11,7 +11,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import answer_of, as_read, request_of
+from tests.support.api_calls import as_read, read_answer, request_of
 from tests.support.kio.classes import request_class
 from tests.support.kio.plans import plan_of
 from tests.support.wire_values import fullest
@@ -43,7 +43,7 @@ def test_every_version_is_refused_for_good(api_key: ApiKey, version: int) -> Non
     request = as_read(api_key, version, fullest(plan_of(request_class(api_key, version))))
     refused = REFUSALS[api_key](request, version)
     assert refused is not None
-    answer = answer_of(api_key, version, refused)
+    answer = read_answer(api_key, version, refused)
     codes = set(error_codes(answer)) - {ErrorCode.none}
     assert bool(codes) is ((api_key, version) not in TRUTHS)
     assert codes <= FINAL
@@ -83,7 +83,7 @@ def test_each_kind_of_coordinator_is_refused_with_its_own_code(version: int) -> 
     for key_type, code in kinds.items():
         values = {"key": "mine", "key_type": key_type, "coordinator_keys": ("mine",)}
         refused = REFUSALS[api_key](request_of(api_key, version, values), version)
-        answer = answer_of(api_key, version, refused)
+        answer = read_answer(api_key, version, refused)
         assert set(error_codes(answer)) - {ErrorCode.none} == {code}
 
 

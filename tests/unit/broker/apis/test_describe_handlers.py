@@ -9,9 +9,10 @@ from kquorum.broker.apis.describe_topic_partitions import handle_describe_topic_
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import response_of
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
 
@@ -30,7 +31,7 @@ def sendable(api_key: ApiKey, values: dict[str, Any], version: int | None = None
     """The response entity, encoded once to show that it can be sent."""
     lowest, highest = supported_versions(api_key)
     for each in [version] if version is not None else range(lowest, highest + 1):
-        entity = build(response_class(api_key, each), values)
+        entity = response_of(api_key, each, values)
         assert encode(entity)
     return entity
 

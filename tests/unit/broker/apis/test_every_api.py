@@ -10,6 +10,7 @@ from kquorum.broker.apis.registry import BROKER_APIS, FORWARDED_APIS, NOT_OFFERE
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
+from tests.support.api_calls import as_read
 from tests.support.kio.classes import request_class
 from tests.support.kio.plans import plan_of
 from tests.support.running_controllers import run
@@ -60,7 +61,7 @@ def test_every_version_of_what_is_offered_is_answered(api_key: ApiKey) -> None:
     async def work() -> list[Any]:
         async with broker(lambda: None, retry_timeout_ms=50) as node:
             asked = [
-                node.client.send(api_key, version, entity)
+                node.client.send_request(as_read(api_key, version, entity), version)
                 for version in versions(api_key)
                 for make in makers
                 if not is_without_answer(entity := make(plan_of(request_class(api_key, version))))

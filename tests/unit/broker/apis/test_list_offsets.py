@@ -9,7 +9,7 @@ from kquorum.broker.client_access import Unlimited
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import read_answer, request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 
 IMAGE = image_of(broker_record(1), *topic_records(1, "orders", partition_record(1, 0, (1,))))
@@ -32,7 +32,7 @@ def listed(
         "timeout_ms": 1000,
     }
     request = request_of(ApiKey.LIST_OFFSETS, version, values)
-    answer = answer_of(ApiKey.LIST_OFFSETS, version, handle_list_offsets(request, IMAGE, **how))
+    answer = read_answer(ApiKey.LIST_OFFSETS, version, handle_list_offsets(request, IMAGE, **how))
     return answer.topics[0].partitions[0]
 
 

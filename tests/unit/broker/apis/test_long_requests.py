@@ -16,6 +16,7 @@ from kquorum.network.errors import ConnectionLost
 from kquorum.network.limits import ServerLimits
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
 
@@ -47,7 +48,7 @@ LONG: list[tuple[ApiKey, dict[str, Any]]] = [
 async def another_client(node: Broker) -> AsyncIterator[KafkaConnection]:
     client = await KafkaConnection.connect("127.0.0.1", node.port, "another", 5_000)
     try:
-        await client.request(ApiKey.API_VERSIONS, NAME, 60_000)
+        await client.call(message_of(ApiKey.API_VERSIONS, NAME), 60_000)
         yield client
     finally:
         client.close()

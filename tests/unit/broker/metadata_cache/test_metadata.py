@@ -18,6 +18,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import response_of
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -76,7 +77,7 @@ def ask(
         values |= {"include_cluster_authorized_operations": False}
     request = build(request_class(ApiKey.METADATA, version), values)
     answer = handle_metadata(request, version, image, "cluster", LISTENER, LowDice())
-    response = build(response_class(ApiKey.METADATA, version), answer.values)
+    response = response_of(ApiKey.METADATA, version, answer.values)
     assert decode(type(response), encode(response))[0] == response, "what is answered can be sent"
     return answer
 

@@ -16,9 +16,10 @@ from kquorum.metadata.adapters.controller_channel import (
     ControllerUnavailable,
     LostConnections,
 )
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values, message_of
 from tests.support.running_controllers import RunningController, eventually, run
 
 
@@ -38,8 +39,8 @@ def test_a_controller_that_says_it_leads_no_more_may_have_carried_it_out() -> No
     async def work() -> None:
         async with RunningController(1, answer) as controller:
             channel = channel_to(controller.address)
-            response = await channel.request(
-                ApiKey.UNREGISTER_BROKER, {"broker_id": 1}, lambda: doubts.append(1)
+            response = await channel.call(
+                message_of(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}), lambda: doubts.append(1)
             )
             assert response.error_code is ErrorCode.none
             channel.close()
@@ -56,7 +57,9 @@ def test_who_was_never_reached_has_carried_nothing_out() -> None:
             nobody = controller.address
         channel = channel_to(nobody, retry_timeout_ms=150)
         with pytest.raises(ControllerUnavailable):
-            await channel.request(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}, lambda: doubts.append(1))
+            await channel.call(
+                message_of(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}), lambda: doubts.append(1)
+            )
         channel.close()
 
     run(work())
@@ -110,7 +113,7 @@ def test_a_request_that_loses_each_connection_harms_others_twice_and_is_given_up
             def ask(broker_id: int) -> "asyncio.Task[Any]":
                 body = {"broker_id": broker_id}
                 on_doubt = (lambda: doubts.append(1)) if broker_id == 0 else (lambda: None)
-                return asyncio.create_task(channel.request(ApiKey.UNREGISTER_BROKER, body, on_doubt))
+                return asyncio.create_task(channel.call(message_of(ApiKey.UNREGISTER_BROKER, body), on_doubt))
 
             other = ask(0)
             await eventually(lambda: asked)
@@ -150,7 +153,9 @@ def test_a_request_alone_at_a_controller_that_hangs_moves_to_the_new_leader(
             channel = ControllerChannel(
                 lambda: leader[0], client_id="test", request_timeout_ms=25_000, retry_timeout_ms=25_000
             )
-            waiting = asyncio.create_task(channel.request(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}))
+            waiting = asyncio.create_task(
+                channel.call(message_of(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}))
+            )
             await eventually(lambda: hanging.controller.requests)
             leader[0] = new.address
             channel.handle_leader_change(2, 2)
@@ -189,7 +194,7 @@ def test_a_request_over_which_controllers_may_lose_their_leadership_does_not_go_
             )
             body = {"broker_id": 1}
             with pytest.raises(ControllerUnavailable, match="may have lost the leadership over it"):
-                await channel.request(ApiKey.UNREGISTER_BROKER, body, lost, is_long=is_long)
+                await channel.call(message_of(ApiKey.UNREGISTER_BROKER, body), lost, is_long=is_long)
             channel.close()
             got = [len(each.controller.requests) for each in controllers]
             assert got == [1] * reached + [0] * (5 - reached)

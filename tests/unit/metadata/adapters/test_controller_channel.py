@@ -12,12 +12,13 @@ from kquorum.metadata.adapters.controller_channel import (
     ControllerChannel,
     ControllerUnavailable,
 )
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.network.errors import NoCommonVersion
 from kquorum.network.server import KafkaServer
 from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values, message_of
 from tests.support.running_controllers import RunningController, eventually, run
 
 HEARTBEAT = {
@@ -70,7 +71,7 @@ def test_a_request_is_answered_by_the_leader_and_the_connection_is_kept() -> Non
         async with RunningController(1, accept) as controller:
             channel = channel_to(Leadership(controller.address))
             for _ in range(3):
-                response: Any = await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+                response: Any = await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
                 assert response.is_caught_up
             channel.close()
             assert [request.body.broker_epoch for request in controller.controller.requests] == [5, 5, 5]
@@ -84,7 +85,7 @@ def test_without_a_known_leader_it_waits_until_one_is_known() -> None:
         async with RunningController(1, accept) as controller:
             leadership = Leadership()
             channel = channel_to(leadership)
-            waiting = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
+            waiting = asyncio.create_task(channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)))
             await eventually(lambda: leadership.asked >= 2)
             leadership.address = controller.address
             channel.handle_leader_change(1, 1)
@@ -106,7 +107,7 @@ def test_a_controller_that_lost_its_office_is_left_for_the_new_one() -> None:
             async with RunningController(1, step_down) as old:
                 leadership.address = old.address
                 channel = channel_to(leadership)
-                assert (await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)).is_caught_up
+                assert (await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))).is_caught_up
                 channel.close()
             assert len(new.controller.requests) == 1
 
@@ -126,7 +127,7 @@ def test_a_lost_connection_is_followed_by_another_attempt() -> None:
 
             controller.controller.answer = drop_once
             channel = channel_to(Leadership(controller.address))
-            assert (await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)).is_caught_up
+            assert (await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))).is_caught_up
             channel.close()
 
     run(work())
@@ -137,7 +138,7 @@ def test_a_request_at_a_leader_that_hangs_moves_to_the_new_leader_at_once() -> N
         async with RunningController(1, lambda _: None) as hanging, RunningController(2, accept) as new:
             leadership = Leadership(hanging.address)
             channel = channel_to(leadership, retry_timeout_ms=25_000, request_timeout_ms=25_000)
-            waiting = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
+            waiting = asyncio.create_task(channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)))
             await eventually(lambda: hanging.controller.requests)
             leadership.address = new.address
             channel.handle_leader_change(2, 2)
@@ -174,7 +175,7 @@ def test_a_last_attempt_cut_short_does_not_hide_the_reason() -> None:
             hangs.listen()
             leadership = Leadership(ControllerAddress(1, *hangs.getsockname()))
             channel = channel_to(leadership, request_timeout_ms=60, retry_timeout_ms=250)
-            await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+            await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
 
     with pytest.raises(ControllerUnavailable, match=r"did not answer BrokerHeartbeat within 60 ms$"):
         run(work())
@@ -187,7 +188,7 @@ def test_an_error_that_is_not_about_the_office_is_for_the_caller() -> None:
 
         async with RunningController(1, stale) as controller:
             channel = channel_to(Leadership(controller.address))
-            response = await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+            response = await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
             channel.close()
             return response.error_code
 
@@ -202,7 +203,7 @@ def test_a_controller_that_does_not_offer_the_api_is_told_about() -> None:
         await server.start()
         try:
             channel = channel_to(Leadership(ControllerAddress(1, "127.0.0.1", server.bound_port)))
-            await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+            await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
         finally:
             await server.stop()
 

@@ -14,7 +14,7 @@ from kquorum.metadata.adapters import listener
 from kquorum.metadata.adapters.controller_channel import ControllerChannel
 from kquorum.metadata.adapters.envelope import EnvelopeRefusedError, unwrap, wrap
 from kquorum.metadata.adapters.listener import controller_listener_apis
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.forwarding import (
     decode_address,
     decode_principal,
@@ -32,6 +32,7 @@ from kquorum.wire.protocol import headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, supported_versions
 from kquorum.wire.protocol.headers import encode_request_header
+from tests.support.api_calls import Values, message_of
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import decode_response, encode_request
@@ -144,7 +145,7 @@ def test_what_may_not_be_forwarded_is_not_imported(monkeypatch: pytest.MonkeyPat
             channel = ControllerChannel(
                 lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
             )
-            answer = await channel.request(ApiKey.ENVELOPE, envelope(request_data=inside))
+            answer = await channel.call(message_of(ApiKey.ENVELOPE, envelope(request_data=inside)))
             channel.close()
             assert answer.error_code is ErrorCode.invalid_request
 
@@ -248,7 +249,7 @@ def test_a_forwarded_describe_quorum_reaches_the_replica_with_the_client_in_its_
             channel = ControllerChannel(
                 lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
             )
-            answer = await channel.request(ApiKey.ENVELOPE, values)
+            answer = await channel.call(message_of(ApiKey.ENVELOPE, values))
             channel.close()
             correlation_id, _ = decode_response(ApiKey.DESCRIBE_QUORUM, version, answer.response_data)
             assert correlation_id == 77
@@ -300,7 +301,7 @@ def test_a_long_request_inside_that_was_read_aside_is_handled_when_its_turn_come
             channel = ControllerChannel(
                 lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
             )
-            answering = asyncio.ensure_future(channel.request(ApiKey.ENVELOPE, asked))
+            answering = asyncio.ensure_future(channel.call(message_of(ApiKey.ENVELOPE, asked)))
             await until(lambda: bool(line))
             assert running.controller.requests == []
             assert not line[0].goes_first()
@@ -330,7 +331,9 @@ def test_an_old_version_inside_is_imported_beside_the_loop(monkeypatch: pytest.M
             )
             for version in (6, 6, 5):
                 monkeypatch.setattr(warm_up, "_WARM", warm_up._WARM - {(ApiKey.DELETE_TOPICS, 5)})
-                reply = await channel.request(ApiKey.ENVELOPE, envelope(request_data=packed(version=version)))
+                reply = await channel.call(
+                    message_of(ApiKey.ENVELOPE, envelope(request_data=packed(version=version)))
+                )
                 assert reply.error_code is ErrorCode.none
             channel.close()
 
@@ -351,7 +354,7 @@ def test_a_forwarded_request_is_given_to_the_controller_and_the_driver_is_woken(
             channel = ControllerChannel(
                 lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
             )
-            reply = await channel.request(ApiKey.ENVELOPE, envelope())
+            reply = await channel.call(message_of(ApiKey.ENVELOPE, envelope()))
             channel.close()
             assert reply.error_code is ErrorCode.none
             assert running.controller.turns == 1

@@ -12,7 +12,7 @@ from kquorum.metadata.adapters.shares import Shares
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import read_answer
+from tests.support.api_calls import message_of, read_answer
 from tests.support.running_controllers import RunningController, eventually, run
 from tests.unit.metadata.adapters.test_controller_channel import (
     HEARTBEAT,
@@ -130,12 +130,12 @@ def test_a_channel_has_some_requests_on_their_way_and_the_others_wait_until_they
             controller.controller.handle_request = silent.handle_request  # type: ignore[method-assign]
             channel = channel_to(Leadership(controller.address), request_timeout_ms=60_000)
             asked = [
-                asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT, share=name))
+                asyncio.create_task(channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT), share=name))
                 for name in ("a", "a", "a", "a", "b")
             ]
             await eventually(lambda: len(silent.replies) == 3)
             assert channel._shares.waiting == 2
-            of_nobody = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
+            of_nobody = asyncio.create_task(channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)))
             await eventually(lambda: len(silent.replies) == 4)
             for number in range(6):
                 await eventually(lambda number=number: len(silent.replies) > number)  # type: ignore[misc]
@@ -152,9 +152,11 @@ def test_a_request_whose_client_is_gone_when_its_turn_comes_is_not_sent() -> Non
         async with RunningController(1, lambda _request: heartbeat_answer()) as controller:
             channel = channel_to(Leadership(controller.address))
             with pytest.raises(ClientGone):
-                await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT, share="a", is_gone=lambda: True)
+                await channel.call(
+                    message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT), share="a", is_gone=lambda: True
+                )
             for _ in range(3):
-                await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT, share="a")
+                await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT), share="a")
             assert len(controller.controller.requests) == 3
             channel.close()
 
@@ -168,7 +170,7 @@ def test_who_waits_too_long_for_its_turn_is_told_so() -> None:
         for _ in range(2):
             await channel._shares.take("a")
         with pytest.raises(ControllerUnavailable, match="requests of a, or of all clients, were before it"):
-            await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT, share="a")
+            await channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT), share="a")
         assert channel._shares.waiting == 0
 
     run(work())

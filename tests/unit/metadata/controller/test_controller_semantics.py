@@ -12,7 +12,7 @@ from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.controller import Controller
 from kquorum.metadata.controller.periodic import Outcome, PeriodicTask
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.image.errors import ReplayError
@@ -26,6 +26,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.uuids import METADATA_TOPIC_ID
 from tests.support import api_calls
+from tests.support.api_calls import Values
 from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
 
 

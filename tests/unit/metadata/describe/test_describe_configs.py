@@ -12,11 +12,9 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import read_answer, request_of, response_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
-from tests.support.kio.classes import response_class
 from tests.support.kio.codec import encode
-from tests.support.kio.entities import build
 
 
 def record(kind: int, resource: str, name: str, value: str) -> ConfigRecord:
@@ -61,9 +59,9 @@ def answer(api_key: ApiKey, version: int, node_id: int = 1, **values: Any) -> An
         node_configs=STATIC,
     )
     answer = QUESTIONS[api_key].describe(question)
-    encoded = encode(build(response_class(api_key, version), answer))
+    encoded = encode(response_of(api_key, version, answer))
     assert b"hush" not in encoded
-    return answer_of(api_key, version, answer)
+    return read_answer(api_key, version, answer)
 
 
 def result(

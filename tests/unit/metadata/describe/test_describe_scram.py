@@ -7,7 +7,7 @@ from kquorum.metadata.describe.scram import describe_user_scram_credentials
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import read_answer, request_of
 
 API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
 
@@ -24,4 +24,4 @@ def test_the_longest_name_can_be_answered(name: str, mentions: int) -> None:
     (result,) = response.results
     assert result.user == name
     assert result.error_code in (ErrorCode.resource_not_found, ErrorCode.duplicate_resource)
-    assert answer_of(API, 0, response) == response
+    assert read_answer(API, 0, response) == response

@@ -1,6 +1,6 @@
 """The service `Broker` of a node whose controller is real, with a log in memory that is committed at once."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +13,15 @@ from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.requests import Membership
 from kquorum.metadata.grpc.broker.service import BrokerCalls
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.message_schema import ByVersion, R, Request
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from kquorum.wire.protocol.headers import encode_body
+from tests.support.api_calls import as_read
 from tests.support.controller_world import CLUSTER_ID, World
 from tests.support.grpc_harness import serving
 from tests.support.grpc_source import FakeSource
-from tests.support.kio.classes import response_class
-from tests.support.kio.codec import decode
 
 MEMBERSHIP = Membership(cluster_id=CLUSTER_ID, heartbeat_interval_ms=300, session_timeout_ms=9_000)
 
@@ -59,14 +58,17 @@ class ToWorld:
         self.asked: list[ApiKey] = []
         self.failure: Exception | None = None
 
-    async def request(self, api_key: ApiKey, body: Mapping[str, object]) -> Any:
+    async def call(self, request: Request[R] | ByVersion[R]) -> R:
+        api_key = ApiKey(request.api_key)
         self.asked.append(api_key)
         if self.failure is not None:
             raise self.failure
         version = supported_versions(api_key)[1]
-        answers = self._world.send(api_key, version, **body)
+        message = request.make(version) if isinstance(request, ByVersion) else request
+        answers = self._world.send_body(api_key, version, as_read(api_key, version, message))
         self._source.publish()
-        return decode(response_class(api_key, version), encode_body(answers[0], version))[0]
+        answer: R = answers[0]
+        return answer
 
 
 @dataclass(frozen=True)

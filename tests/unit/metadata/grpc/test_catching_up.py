@@ -12,9 +12,8 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import response_of
 from tests.support.grpc_source import topic_id
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
 from tests.unit.metadata.grpc.test_broker_watch import change, filled_source
 
 
@@ -62,7 +61,7 @@ def test_the_outcome_of_an_alteration_says_whether_the_leader_recovers(
         "topics": [{"topic_id": topic_id(1), "partitions": [partition]}],
     }
     version = supported_versions(ApiKey.ALTER_PARTITION)[1]
-    response = build(response_class(ApiKey.ALTER_PARTITION, version), values)
+    response = response_of(ApiKey.ALTER_PARTITION, version, values)
     (outcome,) = alter_partition_message(response).partitions
     assert outcome.is_recovering is is_recovering
     assert (outcome.partition_id, outcome.leader, outcome.leader_epoch) == (3, 5, 6)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kquorum.metadata.grpc.broker.requests import Membership, registration_values
+from kquorum.metadata.grpc.broker.requests import Membership, registration_request
 from kquorum.metadata.grpc.broker.watch import watch
 from kquorum.metadata.grpc.feed import ChangeFeed
 from kquorum.metadata.grpc.source import CommittedLog
@@ -31,6 +31,6 @@ def test_the_feed_forgets_a_member_that_left_while_another_stays() -> None:
 
 def test_a_member_that_was_stopped_in_order_may_say_so() -> None:
     request = pb.RegisterRequest(broker_id=5, incarnation_id=b"i" * 16, previous_broker_epoch=41)
-    assert registration_values(request, MEMBERSHIP)["previous_broker_epoch"] == 41
+    assert registration_request(request, MEMBERSHIP).previous_broker_epoch == 41
     request.ClearField("previous_broker_epoch")
-    assert registration_values(request, MEMBERSHIP)["previous_broker_epoch"] == -1
+    assert registration_request(request, MEMBERSHIP).previous_broker_epoch == -1

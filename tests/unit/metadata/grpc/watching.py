@@ -19,8 +19,8 @@ from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 
 
 class NoCallsExpected:
-    async def request(self, api_key: object, body: object) -> Any:
-        raise AssertionError(f"unexpected request {api_key}")
+    async def call(self, request: object) -> Any:
+        raise AssertionError(f"unexpected request {request}")
 
 
 @asynccontextmanager

@@ -27,9 +27,7 @@ from kquorum.wire.messages import api_versions as messages
 from kquorum.wire.messages import update_raft_voter
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import read_answer
-from tests.support.kio.classes import response_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import read_answer, response_of
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))
@@ -108,7 +106,7 @@ def test_the_endpoint_of_another_node_is_not_the_leaders() -> None:
         ],
         "node_endpoints": [{"node_id": 2, "host": "c2", "port": 9093}],
     }
-    answer = read_answer(ApiKey.VOTE, 2, build(response_class(ApiKey.VOTE, 2), values))
+    answer = read_answer(ApiKey.VOTE, 2, response_of(ApiKey.VOTE, 2, values))
     decoded = codec.decode_response(ApiKey.VOTE, answer)
     assert isinstance(decoded, VoteResponse)
     assert decoded == VoteResponse(leader_id=1, leader_epoch=6)

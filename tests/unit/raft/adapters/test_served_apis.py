@@ -123,7 +123,7 @@ def test_what_a_broker_forwards_arrives_and_its_answer_goes_back(request_: Chang
         api_key = codec.api_key_of(request_)
         async with controller as connection:
             for version in versions(request_):
-                outer: Any = await connection.request(ApiKey.ENVELOPE, envelope(request_, version), 5000)
+                outer: Any = await connection.call(envelope(request_, version), 5000)
                 assert outer.error_code is ErrorCode.none
                 assert read_correlation_id(outer.response_data) == 77
                 kind = message_types(api_key)[0]
@@ -138,7 +138,7 @@ def test_a_voter_corrects_its_own_entry_at_a_controller_only() -> None:
     async def scenario() -> None:
         controller = Controller()
         async with controller as connection:
-            outer: Any = await connection.request(ApiKey.ENVELOPE, envelope(UPDATE, 0), 5000)
+            outer: Any = await connection.call(envelope(UPDATE, 0), 5000)
             assert outer.error_code is ErrorCode.invalid_request
         assert controller.asked == []
 

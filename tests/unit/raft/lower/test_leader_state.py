@@ -130,7 +130,7 @@ def test_a_new_voter_that_has_less_does_not_lower_the_high_watermark() -> None:
     assert acknowledge(context, 2, set_end) == end, "two of four"
     assert acknowledge(context, 3, end - 1) == end
     assert acknowledge(context, 4, set_end) == set_end
-    assert context.answer_of(added) is not None
+    assert context.read_answer(added) is not None
 
 
 def test_a_voter_that_goes_takes_nothing_back_and_counts_no_more() -> None:

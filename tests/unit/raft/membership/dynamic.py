@@ -158,7 +158,7 @@ class DynamicContext(RaftContext):
         assert response is None or isinstance(response, ChangeVotersResponse)
         return response
 
-    def answer_of(self, request_id: int) -> Any:
+    def read_answer(self, request_id: int) -> Any:
         """The answer, or None while it waits."""
         response = self.responses.get(request_id)
         assert response is None or isinstance(response, ChangeVotersResponse)

@@ -36,9 +36,9 @@ def test_a_caught_up_observer_becomes_a_voter_in_force_at_once_and_answered_when
     offset = leader.log_end_offset - 1
     assert list(quorum_records(leader.log[-1])) == [VotersAt(offset, leader.node.voters)]
     leader.catch_up(2)
-    assert leader.answer_of(waiting) is None, "two of four are no majority"
+    assert leader.read_answer(waiting) is None, "two of four are no majority"
     leader.catch_up(4)
-    assert leader.answer_of(waiting).error is ErrorCode.none
+    assert leader.read_answer(waiting).error is ErrorCode.none
     assert leader.node.high_watermark == offset + 1
 
 
@@ -51,12 +51,12 @@ def test_a_sole_voter_grows_to_two_and_then_needs_both() -> None:
     context = DynamicContext(voters=(1,))
     waiting = context.begin_add(2)
     assert context.voter_ids == (1, 2)
-    assert context.answer_of(waiting) is None
+    assert context.read_answer(waiting) is None
     committed = context.node.high_watermark
     context.advance(1)
     assert context.node.high_watermark == committed
     context.catch_up(2)
-    assert context.answer_of(waiting).error is ErrorCode.none
+    assert context.read_answer(waiting).error is ErrorCode.none
 
 
 def test_what_was_proposed_before_stands_before_the_new_voters(leader: DynamicContext) -> None:
@@ -73,5 +73,5 @@ def test_what_was_proposed_before_stands_before_the_new_voters(leader: DynamicCo
 def test_one_who_adds_itself_is_answered_before_the_commit(leader: DynamicContext) -> None:
     """ackWhenCommitted=false: the commit may need its own next Fetch."""
     waiting = leader.begin_add(4, ack_when_committed=False)
-    assert leader.answer_of(waiting).error is ErrorCode.none
+    assert leader.read_answer(waiting).error is ErrorCode.none
     assert leader.node.high_watermark < leader.log_end_offset

@@ -148,9 +148,9 @@ def test_a_change_that_is_not_committed_in_time_stays_in_force(leader: DynamicCo
     """testAddVoterTimeout"""
     waiting = leader.begin_add(4)
     leader.advance(leader.config.request_timeout_ms - 1)
-    assert leader.answer_of(waiting) is None
+    assert leader.read_answer(waiting) is None
     leader.advance(1)
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
     assert leader.voter_ids == (1, 2, 3, 4)
     leader.commit()
     assert leader.node.high_watermark == leader.log_end_offset
@@ -161,7 +161,7 @@ def test_a_node_that_does_not_answer_what_it_supports_is_not_added(leader: Dynam
     leader.add(NEW)
     waiting = leader.last_request_id
     leader.advance(leader.config.request_timeout_ms)
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
     assert leader.voter_ids == (1, 2, 3)
 
 
@@ -182,7 +182,7 @@ def test_a_node_that_cannot_be_asked_is_not_added(
     leader.add(NEW)
     waiting = leader.last_request_id
     outcome(leader)
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
     assert leader.voter_ids == (1, 2, 3)
 
 
@@ -203,7 +203,7 @@ def test_a_late_answer_of_the_node_before_is_not_the_new_nodes(leader: DynamicCo
     assert leader.add(NEW) is None
     waiting = leader.last_request_id
     leader.answer(late, ApiVersionsResponse(kraft_versions=BOTH))
-    assert (leader.answer_of(waiting), leader.voter_ids) == (None, (1, 2, 3))
+    assert (leader.read_answer(waiting), leader.voter_ids) == (None, (1, 2, 3))
     leader.say_versions()
     assert leader.voter_ids == (1, 2, 3, 4)
 
@@ -217,7 +217,7 @@ def test_a_node_that_does_not_know_the_finalised_version_is_not_added(
     leader.add(NEW)
     waiting = leader.last_request_id
     leader.say_versions(versions)
-    assert leader.answer_of(waiting).error is ErrorCode.invalid_request
+    assert leader.read_answer(waiting).error is ErrorCode.invalid_request
     assert leader.voter_ids == (1, 2, 3)
 
 
@@ -226,7 +226,7 @@ def test_a_node_that_never_fetched_is_not_added(leader: DynamicContext) -> None:
     leader.add(NEW)
     waiting = leader.last_request_id
     leader.say_versions()
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
 
 
 def test_a_node_that_never_caught_up_or_did_so_long_ago_is_not_added(leader: DynamicContext) -> None:
@@ -234,7 +234,7 @@ def test_a_node_that_never_caught_up_or_did_so_long_ago_is_not_added(leader: Dyn
     leader.add(NEW)
     waiting = leader.last_request_id
     leader.say_versions()
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
     leader.catch_up(4)
     for _ in range(3_600):
         leader.advance(1000)
@@ -242,7 +242,7 @@ def test_a_node_that_never_caught_up_or_did_so_long_ago_is_not_added(leader: Dyn
     leader.add(NEW)
     waiting = leader.last_request_id
     leader.say_versions()
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
     assert leader.voter_ids == (1, 2, 3)
 
 
@@ -250,7 +250,7 @@ def is_added(leader: DynamicContext, node_id: int) -> bool:
     leader.add(voter_of(node_id))
     waiting = leader.last_request_id
     leader.say_versions()
-    answer = leader.answer_of(waiting)
+    answer = leader.read_answer(waiting)
     assert answer is None or answer.error is ErrorCode.request_timed_out
     return answer is None
 
@@ -321,7 +321,7 @@ def test_one_of_the_same_id_on_another_disk_has_not_caught_up_for_it(leader: Dyn
     leader.add(NEW)
     waiting = leader.last_request_id
     leader.say_versions()
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
 
 
 @pytest.mark.parametrize("is_appended", [False, True])
@@ -336,7 +336,7 @@ def test_a_leader_that_steps_down_leaves_no_request_unanswered(
         leader.say_versions()
     leader.node.resign(leader.now_ms, leader.node.leader_epoch)
     leader.turn()
-    assert leader.answer_of(waiting).error is ErrorCode.not_leader_or_follower
+    assert leader.read_answer(waiting).error is ErrorCode.not_leader_or_follower
     ids = {outbound.destination_id for outbound in leader.sent(EndQuorumEpochRequest)}
     assert ids == ({2, 3, 4} if is_appended else {2, 3})
 
@@ -358,5 +358,5 @@ def test_a_removed_replica_does_not_put_itself_back_but_an_operator_may(leader: 
     assert leader.sent(ApiVersionsRequest) == []
     waiting = leader.begin_add(3)
     leader.commit()
-    assert leader.answer_of(waiting).error is ErrorCode.none
+    assert leader.read_answer(waiting).error is ErrorCode.none
     assert leader.node.voters == VoterSet.of(voter_of(1), voter_of(2), voter_of(3))

@@ -32,9 +32,9 @@ def test_the_set_shrinks_at_the_append_and_the_answer_comes_with_the_commit(lead
     assert leader.voter_ids == (1, 2)
     assert list(quorum_records(leader.log[-1])) == [VotersAt(offset, leader.node.voters)]
     leader.catch_up(3)
-    assert leader.answer_of(waiting) is None, "it does not count any more"
+    assert leader.read_answer(waiting) is None, "it does not count any more"
     leader.catch_up(2)
-    assert leader.answer_of(waiting).error is ErrorCode.none
+    assert leader.read_answer(waiting).error is ErrorCode.none
     assert leader.node.high_watermark == offset + 1
 
 
@@ -55,9 +55,9 @@ def test_a_removed_leader_leads_without_counting_itself_until_the_removal_is_com
     epoch = leader.node.leader_epoch
     assert leader.standing == ("leader", epoch, LOCAL)
     leader.catch_up(2)
-    assert leader.answer_of(waiting) is None, "one of the two that are left"
+    assert leader.read_answer(waiting) is None, "one of the two that are left"
     leader.catch_up(3)
-    assert leader.answer_of(waiting).error is ErrorCode.none
+    assert leader.read_answer(waiting).error is ErrorCode.none
     assert leader.standing == ("resigned", epoch, LOCAL)
     ends = leader.sent(EndQuorumEpochRequest)
     assert {outbound.destination_id for outbound in ends} == {2, 3}
@@ -73,7 +73,7 @@ def test_a_removed_leader_may_be_asked_to_resign_before_the_commit(leader: Dynam
     waiting = leader.last_request_id
     leader.feed(ResignRequested(leader.node.leader_epoch))
     assert leader.node.role == "resigned"
-    assert leader.answer_of(waiting).error is ErrorCode.not_leader_or_follower
+    assert leader.read_answer(waiting).error is ErrorCode.not_leader_or_follower
 
 
 def test_a_removed_leader_needs_fetches_of_a_majority_of_the_others(leader: DynamicContext) -> None:
@@ -162,7 +162,7 @@ def test_a_removal_that_is_not_committed_in_time_stays_in_force(leader: DynamicC
     leader.remove(key_of(3))
     waiting = leader.last_request_id
     leader.advance(leader.config.request_timeout_ms)
-    assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
+    assert leader.read_answer(waiting).error is ErrorCode.request_timed_out
     assert leader.voter_ids == (1, 2)
 
 
@@ -171,7 +171,7 @@ def test_a_leader_that_steps_down_answers_and_keeps_the_uncommitted_set(leader: 
     leader.remove(key_of(3))
     waiting = leader.last_request_id
     leader.begin(2, leader.node.leader_epoch + 1)
-    assert leader.answer_of(waiting).error is ErrorCode.not_leader_or_follower
+    assert leader.read_answer(waiting).error is ErrorCode.not_leader_or_follower
     assert leader.voter_ids == (1, 2)
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import ProducerIdsRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
+from tests.support.api_calls import Values
 from tests.support.controller_world import World, kinds
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.client_quotas import describe_client_quotas
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.wire.messages.alter_client_quotas import ResponseEntityData
@@ -18,7 +17,7 @@ from kquorum.wire.messages.describe_client_quotas import (
 )
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import Values, read_answer, request_of
 from tests.support.controller_world import World, kinds
 
 Entity = Mapping[str, str | None]
@@ -274,7 +273,7 @@ def described(
     response = describe_client_quotas(
         DescribeRequest(body=body, version=version, image=image, principal="User:a", node_id=1)
     )
-    assert answer_of(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, response) == response
+    assert read_answer(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, response) == response
     return response
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from kquorum.metadata.controller.config import ControllerConfig
-from kquorum.metadata.controller.requests import Values
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values
 from tests.support.controller_world import World
 
 Target = tuple[int, ...] | None

@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from kquorum.metadata.image.partition_state import NO_LEADER
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values
 from tests.support.controller_world import World, assigned, at_level
 
 FIRST, SECOND, OTHER, OFFLINE = UUID(int=501), UUID(int=502), UUID(int=601), UUID(int=777)

@@ -4,7 +4,6 @@ import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.partitions import batched_update, change_batch
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.metadata.image.partition_state import NO_LEADER
 from kquorum.snapshots.bootstrap import bootstrap_records
@@ -16,6 +15,7 @@ from kquorum.wire.metadata_records.cluster import (
 )
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values
 from tests.support.controller_world import SESSION_MS, World, assigned
 from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
 

@@ -1,8 +1,8 @@
 """Reassignments that are cancelled, and ListPartitionReassignments."""
 
-from kquorum.metadata.controller.requests import Values
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values
 from tests.support.controller_world import World, assigned
 from tests.unit.metadata.controller.partitions.reassigning import (
     cancel,

@@ -5,13 +5,13 @@ from typing import Any
 from uuid import UUID
 
 from kquorum.metadata.controller.config import ControllerConfig
-from kquorum.metadata.controller.requests import Values
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.api_calls import Values
 from tests.support.controller_world import World
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3

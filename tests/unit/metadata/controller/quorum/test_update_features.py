@@ -6,13 +6,13 @@ import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
-from kquorum.metadata.features import registration_features
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.record_frame import encode_record
+from tests.support.api_calls import feature_values
 from tests.support.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
 from tests.unit.metadata.controller.quorum.feature_updates import (
     ELR,
@@ -82,7 +82,7 @@ def test_below_version_2_each_feature_is_told_too() -> None:
 
 def test_a_fenced_broker_that_cannot_run_a_level_bars_it() -> None:
     world = ready_world()
-    world.register(4, features=registration_features())
+    world.register(4, features=feature_values())
     world.register(5, features=LEVELS)
     answer = ask(world, update("share.version", 1))
     assert reason(answer) == (
@@ -228,7 +228,7 @@ def test_a_minimum_of_the_cluster_stays() -> None:
 
 def test_turned_off_they_still_lead_what_nobody_else_can() -> None:
     world = ready_world(eligible_leader_replicas_version=1)
-    world.add_brokers(1, 2, features=registration_features())
+    world.add_brokers(1, 2, features=feature_values())
     world.create(assigned("a", (1, 2)))
     for broker_id in (1, 2):
         world.heartbeat(broker_id, want_fence=True)
@@ -243,7 +243,7 @@ def test_turned_off_they_still_lead_what_nobody_else_can() -> None:
 def turned_off_and_on(*topics: Any, fenced: tuple[int, ...]) -> World:
     """Brokers are fenced while the lists are kept, and the minimum is two; then nobody keeps them for a while."""
     world = ready_world(eligible_leader_replicas_version=1)
-    world.add_brokers(1, 2, 3, features=registration_features())
+    world.add_brokers(1, 2, 3, features=feature_values())
     add(world, broker_config("", 2))
     world.create(*topics)
     for broker_id in fenced:

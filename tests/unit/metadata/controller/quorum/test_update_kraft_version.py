@@ -2,8 +2,8 @@
 
 import pytest
 
-from kquorum.metadata.features import registration_features
 from kquorum.wire.messages.error_codes import ErrorCode
+from tests.support.api_calls import feature_values
 from tests.support.controller_world import at_level
 from tests.unit.metadata.controller.quorum.feature_updates import (
     SAFE,
@@ -40,7 +40,7 @@ def test_version_2_answers_without_a_result_for_each_feature() -> None:
 def test_other_requests_go_on_beside_an_uncommitted_upgrade() -> None:
     world = ready_world()
     Upgrades(world)
-    world.add_brokers(1, features=registration_features())
+    world.add_brokers(1, features=feature_values())
     upgrade = send(world, update("kraft.version", 1))
     heartbeat = world.send_heartbeat(1)
     world.commit()

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.describe.acls import describe_acls
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.wire.messages.create_acls import AclCreationResult
@@ -13,7 +12,7 @@ from kquorum.wire.messages.describe_acls import AclDescription, DescribeAclsReso
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import AccessControlEntryRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import Values, read_answer, request_of
 from tests.support.controller_world import World, kinds
 
 NONE, INVALID = ErrorCode.none, ErrorCode.invalid_request
@@ -70,7 +69,7 @@ def describe(world: World, version: int = 3, **changes: Any) -> DescribeAclsResp
         node_id=1,
     )
     response = describe_acls(question)
-    assert answer_of(ApiKey.DESCRIBE_ACLS, version, response) == response
+    assert read_answer(ApiKey.DESCRIBE_ACLS, version, response) == response
     return response
 
 

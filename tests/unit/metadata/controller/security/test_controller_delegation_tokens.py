@@ -19,7 +19,7 @@ from kquorum.wire.messages.describe_delegation_token import (
 )
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import answer_of, read_answer, request_of
+from tests.support.api_calls import read_answer, request_of
 from tests.support.controller_world import World, kinds
 
 KEY = "a key that nobody guesses"
@@ -91,7 +91,7 @@ def describe(
         node_configs={} if key is None else {"delegation.token.secret.key": key},
     )
     response = describe_delegation_token(question)
-    assert answer_of(ApiKey.DESCRIBE_DELEGATION_TOKEN, version, response)
+    assert read_answer(ApiKey.DESCRIBE_DELEGATION_TOKEN, version, response)
     return response
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kquorum.metadata.controller.requests import ControllerRequest, Values
+from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials
 from kquorum.metadata.image.errors import ReplayError
@@ -17,7 +17,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
-from tests.support.api_calls import answer_of, request_of
+from tests.support.api_calls import Values, read_answer, request_of
 from tests.support.controller_world import World, at_level, kinds
 
 SHA_256, SHA_512 = 1, 2
@@ -175,7 +175,7 @@ def described(world: World, *users: str, all_of_them: bool = False) -> DescribeU
     response = describe_user_scram_credentials(
         DescribeRequest(body=body, version=0, image=image, principal="User:a", node_id=1)
     )
-    assert answer_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, response) == response
+    assert read_answer(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, response) == response
     return response
 
 

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
-from kquorum.metadata.controller.requests import Values
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.directories import MIGRATING, UNASSIGNED
 from kquorum.snapshots.bootstrap import bootstrap_records
@@ -16,6 +15,7 @@ from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import PartitionRecord, TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import ZERO_UUID
+from tests.support.api_calls import Values
 from tests.support.controller_world import World, assigned, topic
 
 

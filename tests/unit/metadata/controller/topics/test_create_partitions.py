@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
-from kquorum.metadata.controller.requests import Values
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import Values
 from tests.support.controller_world import World, assigned, at_level, kinds, topic
 
 

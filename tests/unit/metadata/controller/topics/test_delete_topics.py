@@ -3,10 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from kquorum.metadata.controller.requests import Values
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import ZERO_UUID
+from tests.support.api_calls import Values
 from tests.support.controller_world import World, topic
 from tests.unit.metadata.controller.topics.test_controller_topics import limit_mutations, ready
 
