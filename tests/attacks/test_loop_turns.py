@@ -16,8 +16,7 @@ from kquorum.wire.protocol.apis import supported_versions
 from tests.attacks.long_bodies import long_arrays, long_request
 from tests.attacks.loop_turns import Turns, measured
 from tests.attacks.rig import Rig, rig, send
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 from tests.support.kio.frames import encode_request
 
 # About fifty milliseconds.
@@ -89,7 +88,7 @@ def test_the_rights_to_very_many_configs_are_judged_in_slices(tmp_path: Path) ->
         ]
         values = {"resources": names, "include_synonyms": False, "include_documentation": False}
         version = supported_versions(ApiKey.DESCRIBE_CONFIGS)[1]
-        body = build(request_class(ApiKey.DESCRIBE_CONFIGS, version), values)
+        body = request_of(ApiKey.DESCRIBE_CONFIGS, version, values)
         request = encode_request(ApiKey.DESCRIBE_CONFIGS, version, 1, "attacker", body)
         with measured(counts_calls=True) as turns:
             async with rig(tmp_path, topics=20, allows_clients=False) as built:
@@ -136,7 +135,7 @@ def test_what_a_request_of_an_api_may_weigh_is_known_from_its_first_bytes(tmp_pa
 def asked(api_key: ApiKey, values: dict[str, Any]) -> bytes:
     version = supported_versions(api_key)[1]
     values = {"timeout": 60_000, "timeout_ms": 60_000, "validate_only": False} | values
-    return encode_request(api_key, version, 1, "admin", build(request_class(api_key, version), values))
+    return encode_request(api_key, version, 1, "admin", request_of(api_key, version, values))
 
 
 def new_topic(name: str, partitions: int) -> dict[str, Any]:

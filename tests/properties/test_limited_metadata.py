@@ -32,11 +32,9 @@ from tests.support.acl_worlds import (
     acls_of,
     authorizer,
 )
-from tests.support.api_calls import response_of
+from tests.support.api_calls import request_of, response_of
 from tests.support.images import LISTENER
-from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
-from tests.support.kio.entities import build
 
 SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]
@@ -154,7 +152,7 @@ def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
     flags = dict.fromkeys(
         ("include_topic_authorized_operations", "include_cluster_authorized_operations"), False
     )
-    ask = build(request_class(ApiKey.METADATA, version), {"topics": None if version else (), **flags})
+    ask = request_of(ApiKey.METADATA, version, {"topics": None if version else (), **flags})
     answer = handle_metadata(
         ask, version, of, "cluster", LISTENER, LowDice(), client_access(access, TopicLists())
     )

@@ -20,12 +20,10 @@ from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import response_of
+from tests.support.api_calls import request_of, response_of
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, log_dir, topic_id
-from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
-from tests.support.kio.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 SEEDS = st.integers(0, 2**32)
@@ -128,7 +126,7 @@ def request(random_source: random.Random, version: int) -> Any:
         "include_topic_authorized_operations": bool(random_source.randrange(2)),
         "include_cluster_authorized_operations": bool(random_source.randrange(2)),
     }
-    return build(request_class(ApiKey.METADATA, version), values)
+    return request_of(ApiKey.METADATA, version, values)
 
 
 def check_equal(ask: Any, version: int, of: MetadataImage, answers: MetadataResponses) -> None:
@@ -176,8 +174,9 @@ def test_the_bytes_are_kios_in_many_worlds(seed: int, slice_partitions: int) -> 
 def test_every_version_of_everything(version: int) -> None:
     random_source = random.Random(version)
     answers = MetadataResponses("cluster", LowDice())
-    whole = build(
-        request_class(ApiKey.METADATA, version),
+    whole = request_of(
+        ApiKey.METADATA,
+        version,
         {
             "topics": None if version else [],
             "include_topic_authorized_operations": True,
@@ -202,8 +201,9 @@ def test_lists_as_long_as_nobody_has_them(version: int, replicas: int) -> None:
         made = TopicImage(name=NAMES[number], id=topic_id(number), partitions=table_of(states))
         topics = topics.with_topic(made)
     of = MetadataImage(cluster=image(random.Random(3)).cluster, topics=topics)
-    ask = build(
-        request_class(ApiKey.METADATA, version),
+    ask = request_of(
+        ApiKey.METADATA,
+        version,
         {"topics": None if version else [], "include_cluster_authorized_operations": False}
         | {"include_topic_authorized_operations": False},
     )

@@ -7,8 +7,7 @@ from typing import cast
 
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
 from tests.support.metadata_history import Answer, State, state_of_response
 
@@ -121,7 +120,7 @@ def _request_frame(topics: Sequence[object] | None) -> bytes:
         "allow_auto_topic_creation": False,
         "include_topic_authorized_operations": False,
     }
-    entity = build(request_class(ApiKey.METADATA, VERSION), values)
+    entity = request_of(ApiKey.METADATA, VERSION, values)
     return encode_frame(encode_request(ApiKey.METADATA, VERSION, 1, "swarm", entity))
 
 

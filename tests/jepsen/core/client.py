@@ -13,8 +13,7 @@ from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import read_correlation_id
 from tests.jepsen.core.errors import ClientError, not_sent, refused, unanswered
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
 
 _LENGTH = struct.Struct(">i")
@@ -69,7 +68,7 @@ class RawClient:
     def _call(self, api_key: ApiKey, version: int, values: Mapping[str, object]) -> Any:
         assert self._socket is not None
         self._correlation_id += 1
-        entity = build(request_class(api_key, version), values)
+        entity = request_of(api_key, version, values)
         frame = encode_frame(encode_request(api_key, version, self._correlation_id, CLIENT_ID, entity))
         try:
             self._socket.sendall(frame)

@@ -24,9 +24,8 @@ from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import read_answer, request_of
 from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import response_class
 from tests.support.kio.codec import decode, encode
-from tests.support.kio.entities import build
 
 FAILED = ErrorCode.topic_authorization_failed
 CLUSTER_FAILED = ErrorCode.cluster_authorization_failed
@@ -245,7 +244,7 @@ def test_tokens_are_refused_before_they_are_forwarded() -> None:
     context = RequestContext(
         1, HERE, LISTENER, RequestHeader(ApiKey.RENEW_DELEGATION_TOKEN, 2, 3, "x"), ALICE
     )
-    body = build(request_class(ApiKey.RENEW_DELEGATION_TOKEN, 2), {"hmac": b"x", "renew_period": 0})
+    body = request_of(ApiKey.RENEW_DELEGATION_TOKEN, 2, {"hmac": b"x", "renew_period": 0})
     answers: list[Any] = []
     world.listener.handle(context, body, answers.append)
     assert [each.error_code for each in answers] == [ErrorCode.delegation_token_request_not_allowed]

@@ -11,9 +11,8 @@ from kquorum.network.requests import RequestContext
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
+from tests.support.api_calls import request_of
 from tests.support.broker_services import broker_services
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
 
 
 class Failing:
@@ -32,7 +31,7 @@ def test_a_request_that_could_not_be_forwarded_is_not_left_without_a_reply(error
         forwarder: Any = Failing(error)
         listener = BrokerListener(broker_services(MetadataCache(), forwarder))
         header = RequestHeader(ApiKey.UNREGISTER_BROKER, 0, 1, None)
-        request = build(request_class(ApiKey.UNREGISTER_BROKER, 0), {"broker_id": 1})
+        request = request_of(ApiKey.UNREGISTER_BROKER, 0, {"broker_id": 1})
         replies: list[Any] = []
         listener.handle(RequestContext(1, "127.0.0.1", "PLAINTEXT", header), request, replies.append)
         for _ in range(20):

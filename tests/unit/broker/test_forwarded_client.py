@@ -16,14 +16,12 @@ from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, decode_request_header
-from tests.support.api_calls import response_of
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of, response_of
 from tests.support.kio.frames import encode_response
 
 VERSION = 0
 HEADER = RequestHeader(ApiKey.UNREGISTER_BROKER, VERSION, 77, "the-client")
-REQUEST = build(request_class(ApiKey.UNREGISTER_BROKER, VERSION), {"broker_id": 5})
+REQUEST = request_of(ApiKey.UNREGISTER_BROKER, VERSION, {"broker_id": 5})
 
 
 class Channel:
@@ -70,9 +68,9 @@ def test_the_envelope_names_the_client_and_not_the_broker(host: str, is_token_au
     channel = Channel()
     assert forwarded(channel, peer_host=host, is_token_authenticated=is_token_authenticated) is not None
     (envelope,) = channel.envelopes
-    assert decode_principal(envelope["request_principal"]) == ("User:alice", is_token_authenticated)
-    assert decode_address(envelope["client_host_address"]) == host
-    header, _ = decode_request_header(envelope["request_data"])
+    assert decode_principal(envelope.request_principal) == ("User:alice", is_token_authenticated)
+    assert decode_address(envelope.client_host_address) == host
+    header, _ = decode_request_header(envelope.request_data)
     assert (header.correlation_id, header.client_id) == (77, "the-client")
 
 

@@ -1,6 +1,7 @@
 """The broker's lifecycle: Kafka's states, one step for each reply, and the pauses between requests."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest

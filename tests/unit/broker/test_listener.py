@@ -28,7 +28,7 @@ from kquorum.network.server import KafkaServer
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import Values, as_read, message_of
+from tests.support.api_calls import Values, as_read, message_of, request_of
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.support.running_controllers import RunningController, eventually, run
@@ -157,11 +157,9 @@ def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
 
 def test_an_api_that_is_not_offered_ends_the_connection_at_once() -> None:
     async def test(node: Broker, _controller: RunningController) -> None:
-        from tests.support.kio.classes import request_class
-        from tests.support.kio.entities import build
 
         values = {"client_instance_id": None}
-        request = build(request_class(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0), values)
+        request = request_of(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, values)
         await node.client.send_request(as_read(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, request), 0)
 
     with pytest.raises(ConnectionLost):

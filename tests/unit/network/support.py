@@ -13,9 +13,7 @@ from kquorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindC
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
 from kquorum.wire.protocol.headers import decode_response, read_correlation_id
-from tests.support.api_calls import response_of
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of, response_of
 from tests.support.kio.frames import encode_request
 
 HOST = "127.0.0.1"
@@ -48,7 +46,7 @@ def echo_request(
     text: str, correlation_id: int, version: int = FLEXIBLE, client_id: str | None = "test"
 ) -> bytes:
     """A whole frame."""
-    entity = build(request_class(ECHO, version), {"key": text, "key_type": 0})
+    entity = request_of(ECHO, version, {"key": text, "key_type": 0})
     return encode_frame(encode_request(ECHO, version, correlation_id, client_id, entity))
 
 

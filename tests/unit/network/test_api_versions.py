@@ -8,8 +8,7 @@ from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, Suppo
 from kquorum.network.authentication import SASL_VERSIONS
 from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
@@ -34,7 +33,7 @@ FEATURES = ServerFeatures(
 
 async def _ask(client: RawClient, version: int, correlation_id: int = 3, name: str = "librdkafka") -> Any:
     values = {"client_software_name": name, "client_software_version": "2.8.0"}
-    entity = build(request_class(ApiKey.API_VERSIONS, version), values)
+    entity = request_of(ApiKey.API_VERSIONS, version, values)
     request = encode_request(ApiKey.API_VERSIONS, version, correlation_id, "c", entity)
     client.writer.write(encode_frame(request))
     return await _answer(client, version, correlation_id)

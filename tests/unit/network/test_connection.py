@@ -26,9 +26,7 @@ from kquorum.wire.messages.find_coordinator import (
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_request_header
-from tests.support.api_calls import response_of
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of, response_of
 from tests.support.kio.frames import encode_response
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
@@ -80,7 +78,7 @@ async def peer(answer: Callable[[bytes], bytes | None]) -> AsyncIterator[int]:
 
 
 def _echo_entity(text: str = "a", version: int = FLEXIBLE) -> Any:
-    return build(request_class(ECHO, version), {"key": text, "key_type": 0})
+    return request_of(ECHO, version, {"key": text, "key_type": 0})
 
 
 def test_a_message_is_sent_in_the_highest_common_version_and_answered_with_its_response(run: RunTest) -> None:

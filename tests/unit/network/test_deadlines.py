@@ -11,8 +11,8 @@ import pytest
 from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
+from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.headers import EncodedBody
-from tests.support.kio.codec import encode
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     FLEXIBLE,
@@ -30,7 +30,7 @@ from tests.unit.network.support import (
     until,
 )
 
-LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000)))
+LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000), FLEXIBLE))
 
 
 def limits(**arguments: Any) -> ServerLimits:

@@ -13,8 +13,7 @@ from kquorum.wire.messages.sasl_handshake import SaslHandshakeResponse
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import RequestHeader, encode_request_header
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
@@ -65,7 +64,7 @@ def sasl(lifetime_ms: int = 0, **arguments: Any) -> ListenerSecurity:
 
 
 async def ask(client: RawClient, api_key: ApiKey, version: int, values: dict[str, Any]) -> Any:
-    entity = build(request_class(api_key, version), values)
+    entity = request_of(api_key, version, values)
     client.writer.write(encode_frame(encode_request(api_key, version, 3, "test", entity)))
     frame = await client.next_frame()
     return None if frame is None else decode_response(api_key, version, frame)[1]
@@ -147,7 +146,7 @@ def test_who_goes_away_during_the_delay_leaves_nothing_behind(run: RunTest) -> N
         async with serving(security=sasl()) as server:
             async with raw_client(server) as client:
                 assert (await handshake(client)).error_code == 0
-                entity = build(request_class(ApiKey.SASL_AUTHENTICATE, 2), {"auth_bytes": b"alice:wrong"})
+                entity = request_of(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": b"alice:wrong"})
                 client.writer.write(
                     encode_frame(encode_request(ApiKey.SASL_AUTHENTICATE, 2, 1, None, entity))
                 )
@@ -227,9 +226,7 @@ def test_a_stranger_may_send_few_requests(run: RunTest) -> None:
 def test_a_stranger_may_send_few_tagged_fields(run: RunTest) -> None:
     """Each would cost its time before it is known who it is: Kafka's clients send none."""
     values = {"client_software_name": "x", "client_software_version": "1"}
-    bare = encode_request(
-        ApiKey.API_VERSIONS, 4, 1, None, build(request_class(ApiKey.API_VERSIONS, 4), values)
-    )[:-1]
+    bare = encode_request(ApiKey.API_VERSIONS, 4, 1, None, request_of(ApiKey.API_VERSIONS, 4, values))[:-1]
 
     def tagged(count: int) -> bytes:
         return bytes((count,)) + b"".join(bytes((tag, 0)) for tag in range(count))

@@ -8,9 +8,9 @@ import pytest
 
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
+from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.frames import FrameDecoder
 from kquorum.wire.protocol.headers import EncodedBody
-from tests.support.kio.codec import encode
 from tests.support.kio.frames import decode_response
 from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
 
@@ -18,7 +18,7 @@ LONG = 50
 
 
 def answer(text: str) -> EncodedBody:
-    return EncodedBody(encode(echo_response(FLEXIBLE, text)))
+    return EncodedBody(encode(echo_response(FLEXIBLE, text), FLEXIBLE))
 
 
 async def responses(reader: asyncio.StreamReader, count: int) -> list[str]:

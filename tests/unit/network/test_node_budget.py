@@ -11,9 +11,7 @@ from kquorum.network.server import SharedLimits
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from tests.support.api_calls import response_of
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of, response_of
 from tests.support.kio.frames import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
@@ -159,7 +157,7 @@ def test_many_connections_have_no_more_than_twice_the_requests_under_way(run: Ru
 
 def test_requests_of_the_quorum_that_wait_for_their_answers_keep_no_other_waiting(run: RunTest) -> None:
     quorum = ApiKey.END_QUORUM_EPOCH
-    request = build(request_class(quorum, 0), {"cluster_id": None, "topics": ()})
+    request = request_of(quorum, 0, {"cluster_id": None, "topics": ()})
     response = response_of(quorum, 0, {"error_code": 0, "topics": ()})
     frame = encode_frame(encode_request(quorum, 0, 1, None, request))
 
@@ -193,9 +191,7 @@ def test_a_request_that_was_read_counts_with_what_its_elements_take(run: RunTest
         held: Held = []
         version = supported_versions(ApiKey.DELETE_TOPICS)[1]
         topics = [{"name": "t", "topic_id": None} for _ in range(elements)]
-        body = build(
-            request_class(ApiKey.DELETE_TOPICS, version), {"topics": topics, "timeout": 1, "timeout_ms": 1}
-        )
+        body = request_of(ApiKey.DELETE_TOPICS, version, {"topics": topics, "timeout": 1, "timeout_ms": 1})
         frame = encode_frame(encode_request(ApiKey.DELETE_TOPICS, version, 1, None, body))
         shared = SharedLimits()
         offered = {ApiKey.DELETE_TOPICS: (version, version)}

@@ -8,9 +8,9 @@ import pytest
 from kquorum.network.limits import ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import CannotListen, KafkaServer, PortInUse
+from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody
-from tests.support.kio.codec import encode
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -165,7 +165,7 @@ def test_a_peer_that_does_not_read_is_no_longer_served_nor_read_from(run: RunTes
 
 def test_small_requests_for_large_replies_do_not_pile_up(run: RunTest) -> None:
     """All of them arrive in one chunk, so it is not enough to stop reading."""
-    body = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000)))
+    body = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000), FLEXIBLE))
     limits = ServerLimits(max_unsent_bytes=100_000, max_in_flight_requests=2000, drain_timeout_ms=200)
 
     def answer(_context: RequestContext, _request: Any, reply: Reply) -> None:
@@ -203,7 +203,7 @@ def test_early_answers_that_wait_for_the_first_are_bounded_by_their_bytes(run: R
 
 
 def test_an_encoded_body_is_sent_as_it_is(run: RunTest) -> None:
-    body = EncodedBody(encode(echo_response(FLEXIBLE, "once")))
+    body = EncodedBody(encode(echo_response(FLEXIBLE, "once"), FLEXIBLE))
 
     async def test() -> None:
         async with (

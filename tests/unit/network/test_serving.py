@@ -30,8 +30,7 @@ from kquorum.wire.protocol import apis, bodies, headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 from tests.support.kio.frames import encode_request
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
@@ -135,8 +134,9 @@ def held_turns(server: KafkaServer, *asked: tuple[int, int]) -> HeldTurns:
 def test_what_is_behind_a_request_that_goes_first_waits_for_a_turn_of_its_own(run: RunTest) -> None:
     """Else a short ApiVersions would take everything behind it along."""
     versions = supported_versions(ApiKey.API_VERSIONS)[1]
-    first = build(
-        request_class(ApiKey.API_VERSIONS, versions),
+    first = request_of(
+        ApiKey.API_VERSIONS,
+        versions,
         {"client_software_name": "a", "client_software_version": "1"},
     )
     begin = encode_frame(encode_request(ApiKey.API_VERSIONS, versions, 1, None, first))
@@ -163,9 +163,7 @@ def test_a_request_that_was_read_aside_is_handled_when_its_turn_comes(run: RunTe
     held: Held = []
     version = supported_versions(ApiKey.DELETE_TOPICS)[1]
     topics = [{"name": "t", "topic_id": None} for _ in range(10_000)]
-    body = build(
-        request_class(ApiKey.DELETE_TOPICS, version), {"topics": topics, "timeout": 1, "timeout_ms": 1}
-    )
+    body = request_of(ApiKey.DELETE_TOPICS, version, {"topics": topics, "timeout": 1, "timeout_ms": 1})
     request = encode_frame(encode_request(ApiKey.DELETE_TOPICS, version, 1, None, body))
 
     async def check() -> None:
@@ -193,7 +191,7 @@ def test_of_a_lost_client_s_long_request_only_our_own_faults_are_logged(
 ) -> None:
     """asyncio writes a traceback into the log for an error that is never looked at: a client could fill a disk."""
     version = supported_versions(ApiKey.DELETE_TOPICS)[1]
-    body = build(request_class(ApiKey.DELETE_TOPICS, version), {"topics": (), "timeout": 1, "timeout_ms": 1})
+    body = request_of(ApiKey.DELETE_TOPICS, version, {"topics": (), "timeout": 1, "timeout_ms": 1})
     header = encode_request(ApiKey.DELETE_TOPICS, version, 1, None, body)[:12]
     request = encode_frame(header + b"\xff" * 2 * LONG_BODY_BYTES)
     reported: list[dict[str, Any]] = []

@@ -18,9 +18,8 @@ from kquorum.node.servers import kafka_servers
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import request_of
 from tests.support.config_files import SMALL
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
 
 
@@ -54,7 +53,7 @@ def test_what_a_client_may_send_to_a_broker_fits_a_controllers_listener_in_its_e
         "request_principal": encode_principal(long_name),
         "client_host_address": encode_address("2001:db8::7"),
     }
-    entity = build(request_class(ApiKey.ENVELOPE, 0), envelope)
+    entity = request_of(ApiKey.ENVELOPE, 0, envelope)
     fields = forwarding_fields(bytes(FORWARDING_ID_BYTES))
     assert len(encode_request(ApiKey.ENVELOPE, 0, 1, "forwarding-11", entity, fields)) <= controller
 

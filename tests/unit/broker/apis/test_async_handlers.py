@@ -19,10 +19,8 @@ from kquorum.network.requests import RequestContext
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
-from tests.support.api_calls import Values
+from tests.support.api_calls import Values, request_of
 from tests.support.broker_services import broker_services
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
 
@@ -205,7 +203,7 @@ def test_a_client_that_has_left_already_costs_one_empty_reply() -> None:
         header = RequestHeader(ApiKey.HEARTBEAT, version, 1, None)
         context = RequestContext(1, "127.0.0.1", "PLAINTEXT", header, when_gone=has_gone)
         replies: list[Any] = []
-        listener.handle(context, build(request_class(ApiKey.HEARTBEAT, version), HEARTBEAT), replies.append)
+        listener.handle(context, request_of(ApiKey.HEARTBEAT, version, HEARTBEAT), replies.append)
         await eventually(lambda: replies)
         await listener.stop()
         assert replies == [None]

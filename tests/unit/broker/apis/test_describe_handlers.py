@@ -6,15 +6,13 @@ import pytest
 
 from kquorum.broker.apis.describe_cluster import handle_describe_cluster
 from kquorum.broker.apis.describe_topic_partitions import handle_describe_topic_partitions
+from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import response_of
+from tests.support.api_calls import read_answer, request_of
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from tests.support.kio.classes import request_class
-from tests.support.kio.codec import encode
-from tests.support.kio.entities import build
 
 IMAGE = image_of(
     broker_record(1),
@@ -27,18 +25,15 @@ IMAGE = image_of(
 CLUSTER_FLAGS = {"include_cluster_authorized_operations": False, "include_fenced_brokers": False}
 
 
-def sendable(api_key: ApiKey, values: dict[str, Any], version: int | None = None) -> Any:
-    """The response entity, encoded once to show that it can be sent."""
+def sendable(api_key: ApiKey, answer: Response) -> Any:
+    """What a client of the newest version reads; the answer can be sent in every version."""
     lowest, highest = supported_versions(api_key)
-    for each in [version] if version is not None else range(lowest, highest + 1):
-        entity = response_of(api_key, each, values)
-        assert encode(entity)
-    return entity
+    return [read_answer(api_key, version, answer) for version in range(lowest, highest + 1)][-1]
 
 
 def cluster(version: int = 2, **fields: object) -> Any:
     values = CLUSTER_FLAGS | fields
-    request = build(request_class(ApiKey.DESCRIBE_CLUSTER, version), values)
+    request = request_of(ApiKey.DESCRIBE_CLUSTER, version, values)
     return sendable(
         ApiKey.DESCRIBE_CLUSTER, handle_describe_cluster(request, IMAGE, "the-cluster", LISTENER, LowDice())
     )
@@ -55,11 +50,11 @@ def test_the_cluster_is_its_alive_brokers() -> None:
 def test_a_controller_that_is_not_among_the_brokers_told_is_none() -> None:
     """Broker 1 is alive, but not to be reached by this listener."""
     image = image_of(broker_record(1, listener="OTHER"), broker_record(2), broker_record(3))
-    request = build(request_class(ApiKey.DESCRIBE_CLUSTER, 2), CLUSTER_FLAGS)
+    request = request_of(ApiKey.DESCRIBE_CLUSTER, 2, CLUSTER_FLAGS)
     answer: Any = handle_describe_cluster(request, image, "the-cluster", LISTENER, LowDice())
-    assert (answer["controller_id"], len(answer["brokers"])) == (-1, 2)
+    assert (answer.controller_id, len(answer.brokers)) == (-1, 2)
     other = handle_describe_cluster(request, image, "the-cluster", "OTHER", LowDice())
-    assert other["controller_id"] == 1
+    assert other.controller_id == 1
 
 
 def test_fenced_brokers_are_listed_on_request() -> None:
@@ -83,7 +78,7 @@ def partitions(names: tuple[str, ...], limit: int = 2000, cursor: tuple[str, int
         "response_partition_limit": limit,
         "cursor": None if cursor is None else {"topic_name": cursor[0], "partition_index": cursor[1]},
     }
-    request = build(request_class(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0), values)
+    request = request_of(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, values)
     return sendable(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions(request, IMAGE, LISTENER)
     )

@@ -5,9 +5,7 @@ import pytest
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import as_read
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import as_read, request_of
 from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import Broker, with_broker
 
@@ -17,7 +15,7 @@ LOWEST, HIGHEST = BROKER_APIS[ApiKey.LIST_GROUPS].versions
 @pytest.mark.parametrize("version", range(LOWEST, HIGHEST + 1))
 def test_there_are_no_groups(version: int) -> None:
     async def test(node: Broker, _controller: RunningController) -> None:
-        request = build(request_class(ApiKey.LIST_GROUPS, version), {"states_filter": (), "types_filter": ()})
+        request = request_of(ApiKey.LIST_GROUPS, version, {"states_filter": (), "types_filter": ()})
         answer = await node.client.send_request(as_read(ApiKey.LIST_GROUPS, version, request), version)
         assert (answer.error_code, answer.groups) == (ErrorCode.none, ())  # type: ignore[attr-defined]
 

@@ -18,7 +18,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import response_of
+from tests.support.api_calls import request_of, response_of
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -28,9 +28,8 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import response_class
 from tests.support.kio.codec import decode, encode
-from tests.support.kio.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 
@@ -75,7 +74,7 @@ def ask(
     values = {"topics": topics, "include_topic_authorized_operations": False} | fields
     if version in range(8, 11):
         values |= {"include_cluster_authorized_operations": False}
-    request = build(request_class(ApiKey.METADATA, version), values)
+    request = request_of(ApiKey.METADATA, version, values)
     answer = handle_metadata(request, version, image, "cluster", LISTENER, LowDice())
     response = response_of(ApiKey.METADATA, version, answer.values)
     assert decode(type(response), encode(response))[0] == response, "what is answered can be sent"
@@ -209,9 +208,7 @@ def test_beside_ids_what_has_only_a_name_is_passed_over(version: int) -> None:
 
 def test_very_many_names_are_looked_up_and_answered_in_slices() -> None:
     names = [f"missing-{number}" for number in range(15 * SLICE_ASKED)]
-    request = build(
-        request_class(ApiKey.METADATA, 9), {"topics": [{"name": name} for name in names], **NOTHING_ELSE}
-    )
+    request = request_of(ApiKey.METADATA, 9, {"topics": [{"name": name} for name in names], **NOTHING_ELSE})
     work = MetadataResponses("cluster", LowDice()).begin(request, 9, IMAGE, LISTENER)
     slices = 0
     while (answer := work.advance()) is None:

@@ -9,6 +9,7 @@ from kquorum.broker.metadata_cache.responses import MOST_SHELVES, MetadataRespon
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import request_of
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -21,8 +22,6 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
 
 IMAGE = image_of(
     broker_record(1),
@@ -61,7 +60,7 @@ def request(version: int = 12, names: list[str] | None = None, *, operations: bo
     values = {"topics": topics, "include_topic_authorized_operations": operations}
     if 8 <= version <= 10:
         values["include_cluster_authorized_operations"] = False
-    return build(request_class(ApiKey.METADATA, version), values)
+    return request_of(ApiKey.METADATA, version, values)
 
 
 def ask(responses: MetadataResponses, image: MetadataImage = IMAGE, **how: Any) -> bytes:

@@ -32,8 +32,7 @@ from kquorum.wire.protocol import headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, supported_versions
 from kquorum.wire.protocol.headers import encode_request_header
-from tests.support.api_calls import Values, message_of
-from tests.support.kio.classes import request_class
+from tests.support.api_calls import Values, message_of, request_of
 from tests.support.kio.entities import build
 from tests.support.kio.frames import decode_response, encode_request
 from tests.support.running_controllers import RunningController, run
@@ -45,7 +44,7 @@ DELETE = {"topics": [{"name": "old", "topic_id": None}], "topic_names": ["old"],
 
 
 def packed(api_key: ApiKey = ApiKey.DELETE_TOPICS, version: int = 6, body: Values | None = None) -> bytes:
-    entity = build(request_class(api_key, version), DELETE if body is None else body)
+    entity = request_of(api_key, version, DELETE if body is None else body)
     return encode_request(api_key, version, 77, "the-client", entity)
 
 
@@ -55,7 +54,7 @@ def envelope(**fields: object) -> Any:
         "request_principal": encode_principal("User:alice"),
         "client_host_address": encode_address("10.1.2.3"),
     } | fields
-    return build(request_class(ApiKey.ENVELOPE, 0), values)
+    return request_of(ApiKey.ENVELOPE, 0, values)
 
 
 def refusal(**fields: object) -> ErrorCode:

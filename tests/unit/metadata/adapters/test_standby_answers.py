@@ -36,11 +36,10 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, encode_body
 from kquorum.wire.protocol.warm_up import warm_version
-from tests.support.api_calls import as_read
+from tests.support.api_calls import as_read, request_of
 from tests.support.controller_world import World
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import response_class
 from tests.support.kio.codec import decode
-from tests.support.kio.entities import build
 from tests.support.kio.frames import decode_response, encode_request
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
@@ -317,7 +316,7 @@ class Node:
     def request(self, api_key: ApiKey, version: int) -> Any:
         if api_key in codec.RAFT_APIS:
             return codec.encode_request(quorum_request(api_key, self.replica), version)
-        return build(request_class(api_key, version), VALUES[api_key])
+        return request_of(api_key, version, VALUES[api_key])
 
     def ask(self, api_key: ApiKey, version: int, entity: Any) -> Any:
         answers: list[Any] = []
@@ -344,7 +343,7 @@ class Node:
             "request_principal": encode_principal("User:alice"),
             "client_host_address": encode_address("10.1.2.3"),
         }
-        return self.ask(ApiKey.ENVELOPE, 0, build(request_class(ApiKey.ENVELOPE, 0), values))
+        return self.ask(ApiKey.ENVELOPE, 0, request_of(ApiKey.ENVELOPE, 0, values))
 
     def _receive(self, event: Input) -> None:
         """The core answers each request in the turn that it comes in, as it does at a standby."""

@@ -19,10 +19,8 @@ from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, encode_response_header
 from kquorum.wire.protocol.warm_up import warm_version
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
-from tests.support.api_calls import as_read, response_of
+from tests.support.api_calls import as_read, request_of, response_of
 from tests.support.controller_world import World
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
 from tests.support.kio.frames import decode_response, encode_request
 
 SASL_PLAINTEXT = 2
@@ -95,7 +93,7 @@ class ListenerWorld:
             security_protocol=protocol,
             is_token_authenticated=is_token,
         )
-        entity = build(request_class(api_key, version), values) if isinstance(values, dict) else values
+        entity = request_of(api_key, version, values) if isinstance(values, dict) else values
         body = as_read(api_key, version, entity)
         answers: list[Any] = []
         self.listener.handle(context, body, answers.append)
@@ -119,7 +117,7 @@ class ListenerWorld:
     ) -> Any:
         """The answer inside the envelope, or the envelope's error."""
         version = supported_versions(api_key)[1] if version is None else version
-        entity = build(request_class(api_key, version), values)
+        entity = request_of(api_key, version, values)
         warm_version(api_key, version)  # else the answer waits for that
         envelope = {
             "request_data": encode_request(api_key, version, 99, "client", entity),

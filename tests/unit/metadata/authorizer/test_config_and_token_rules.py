@@ -14,9 +14,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
-from tests.support.api_calls import as_read
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import as_read, request_of
 from tests.unit.metadata.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
 
 NONE = ErrorCode.none
@@ -124,9 +122,7 @@ def test_configs_are_judged_in_slices_as_in_one_piece() -> None:
     ]
     values = {"resources": resources, "include_synonyms": False, "include_documentation": False}
     version = supported_versions(ApiKey.DESCRIBE_CONFIGS)[1]
-    body = as_read(
-        ApiKey.DESCRIBE_CONFIGS, version, build(request_class(ApiKey.DESCRIBE_CONFIGS, version), values)
-    )
+    body = as_read(ApiKey.DESCRIBE_CONFIGS, version, request_of(ApiKey.DESCRIBE_CONFIGS, version, values))
     request = ControllerRequest(
         api_key=ApiKey.DESCRIBE_CONFIGS, api_version=version, body=body, principal=ALICE, client_host=HERE
     )

@@ -35,7 +35,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.protocol.headers import EncodedBody, encode_body
-from tests.support.api_calls import as_read, read_answer
+from tests.support.api_calls import as_read, read_answer, request_of
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 
@@ -282,7 +282,7 @@ def test_a_fetch_of_another_topic_is_an_invalid_request(topic: dict[str, object]
         "forgotten_topics_data": [],
     }
     for version in versions(ApiKey.FETCH):
-        entity = build(request_class(ApiKey.FETCH, version), body)
+        entity = request_of(ApiKey.FETCH, version, body)
         refusal = codec.decode_request(ApiKey.FETCH, as_read(ApiKey.FETCH, version, entity))
         assert isinstance(refusal, Refusal)
         answer = read_answer(ApiKey.FETCH, version, refusal.response)
@@ -292,7 +292,7 @@ def test_a_fetch_of_another_topic_is_an_invalid_request(topic: dict[str, object]
 def test_describing_another_partition_is_answered_for_each_of_them() -> None:
     topics = [{"topic_name": "other", "partitions": [{"partition_index": 4}, {"partition_index": 5}]}]
     for version in versions(ApiKey.DESCRIBE_QUORUM):
-        entity = build(request_class(ApiKey.DESCRIBE_QUORUM, version), {"topics": topics})
+        entity = request_of(ApiKey.DESCRIBE_QUORUM, version, {"topics": topics})
         refusal = codec.decode_request(
             ApiKey.DESCRIBE_QUORUM, as_read(ApiKey.DESCRIBE_QUORUM, version, entity)
         )
