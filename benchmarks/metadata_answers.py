@@ -24,11 +24,10 @@ from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.image.cluster import ClusterImage, Endpoint
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.warm_up import warm_up
-from tests.support.kio.classes import request_class, response_class
-from tests.support.kio.codec import encode
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 
 LISTENER = "PLAINTEXT"
 CLUSTER = "benchmark"
@@ -51,12 +50,12 @@ def request_for_all(version: int) -> Any:
         "include_topic_authorized_operations": False,
         "include_cluster_authorized_operations": False,
     }
-    return build(request_class(ApiKey.METADATA, version), values)
+    return request_of(ApiKey.METADATA, version, values)
 
 
 def by_kio(request: Any, version: int, image: MetadataImage) -> bytes:
     answer = handle_metadata(request, version, image, CLUSTER, LISTENER, Random(1))
-    return encode(build(response_class(ApiKey.METADATA, version), answer.values))
+    return encode(answer.response, version)
 
 
 def answer_slices(

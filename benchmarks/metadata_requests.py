@@ -29,8 +29,7 @@ from benchmarks._report import hardware, percentile, print_result
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of
 
 START_S = 60.0
 ASKED_TOPIC = "topic-00000"
@@ -56,7 +55,7 @@ def request_frame(version: int, topic: str | None) -> bytes:
         "allow_auto_topic_creation": False,
         "include_topic_authorized_operations": False,
     }
-    entity = build(request_class(ApiKey.METADATA, version), values)
+    entity = request_of(ApiKey.METADATA, version, values)
     return encode_frame(encode_request(ApiKey.METADATA, version, 1, "benchmark", entity))
 
 

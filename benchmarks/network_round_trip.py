@@ -23,12 +23,11 @@ import uvloop
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.requests import Handler, Reply, RequestContext
 from kquorum.network.server import KafkaServer
+from kquorum.wire import message_codec
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import EncodedBody, encode_request
-from tests.support.kio.classes import request_class, response_class
-from tests.support.kio.codec import encode
-from tests.support.kio.entities import build
+from tests.support.api_calls import request_of, response_of
 
 HOST = "127.0.0.1"
 API, VERSION = ApiKey.BROKER_HEARTBEAT, 1
@@ -81,8 +80,8 @@ class BareClient(asyncio.Protocol):
 
 
 def _handler(kind: str) -> Handler:
-    entity = build(response_class(API, VERSION), RESPONSE)
-    answer: Any = EncodedBody(encode(entity)) if kind == "encoded" else entity
+    message = response_of(API, VERSION, RESPONSE)
+    answer: Any = EncodedBody(message_codec.encode(message, VERSION)) if kind == "encoded" else message
 
     def handle(_context: RequestContext, _request: object, reply: Reply) -> None:
         reply(answer)
@@ -121,7 +120,7 @@ async def _time_each(round_trip: Callable[[], Awaitable[object]], count: int) ->
 
 
 async def _measure_bare(port: int, count: int) -> list[float]:
-    entity = build(request_class(API, VERSION), REQUEST)
+    entity = request_of(API, VERSION, REQUEST)
     data = encode_frame(encode_request(API, VERSION, 1, "bench", entity))
     loop = asyncio.get_running_loop()
     _, client = await loop.create_connection(BareClient, HOST, port)
@@ -131,11 +130,11 @@ async def _measure_bare(port: int, count: int) -> list[float]:
 async def _measure_kafka(port: int, count: int) -> tuple[list[float], float]:
     """The sorted times, and requests per second with PIPELINED of them in flight."""
     connection = await KafkaConnection.connect(HOST, port, "bench", 5000)
-    entity = build(request_class(API, VERSION), REQUEST)
-    times = await _time_each(lambda: connection.send(API, VERSION, entity), count)
+    entity = request_of(API, VERSION, REQUEST)
+    times = await _time_each(lambda: connection.send_request(entity, VERSION), count)
     start = time.perf_counter()
     for _ in range(count // PIPELINED):
-        await asyncio.gather(*(connection.send(API, VERSION, entity) for _ in range(PIPELINED)))
+        await asyncio.gather(*(connection.send_request(entity, VERSION) for _ in range(PIPELINED)))
     rate = count // PIPELINED * PIPELINED / (time.perf_counter() - start)
     connection.close()
     return times, rate

@@ -8,7 +8,7 @@ from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
 from kquorum.cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, describe_topics
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK, free_ports
-from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.messages.metadata import MetadataRequest
 from tests.support.cluster import Cluster, Overrides
 
 
@@ -64,13 +64,6 @@ class CombinedCluster(Cluster):
 
         async def ask() -> Any:
             async with ClusterClient([self.client_address(node_id)], 10_000) as client:
-                return await client.ask(
-                    ApiKey.METADATA,
-                    {
-                        "topics": [],
-                        "allow_auto_topic_creation": False,
-                        "include_topic_authorized_operations": False,
-                    },
-                )
+                return await client.ask(MetadataRequest(allow_auto_topic_creation=False))
 
         return {int(broker.node_id): broker for broker in run_asking(ask()).brokers}

@@ -18,7 +18,7 @@ from kquorum.cli.main import run
 from kquorum.cli.processes import wait_until
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK, free_ports
-from kquorum.wire.protocol.apis import ApiKey
+from kquorum.wire.messages.unregister_broker import UnregisterBrokerRequest
 from tests.support.cluster import Cluster
 
 
@@ -151,7 +151,7 @@ def test_a_broker_that_was_unregistered_comes_back_by_itself(
 
     async def unregister() -> Any:
         async with ClusterClient([HostPort(LOOPBACK, cluster.ports[102])], 10_000) as client:
-            return await client.ask(ApiKey.UNREGISTER_BROKER, {"broker_id": 101})
+            return await client.ask(UnregisterBrokerRequest(broker_id=101))
 
     assert int(run_asking(unregister()).error_code) == 0
 

@@ -21,6 +21,7 @@ from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK, free_ports
 from kquorum.wire.log_batch import parse_batches
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.cluster import CLUSTER_ID, Cluster
 from tests.support.metadata_history import Answer, MetadataHistory, State
 from tests.support.metadata_swarm import MetadataSwarm
@@ -91,8 +92,8 @@ async def change_topics(port: int, count: int) -> None:
     there: deque[str] = deque()
 
     async def ask(api_key: ApiKey, values: Mapping[str, object]) -> None:
-        answer: Any = await connection.request(
-            api_key, {**values, "timeout_ms": TIMEOUT_MS, "timeout": TIMEOUT_MS}, TIMEOUT_MS
+        answer: Any = await connection.call(
+            message_of(api_key, {**values, "timeout_ms": TIMEOUT_MS}), TIMEOUT_MS
         )
         results = next(
             getattr(answer, name) for name in ("topics", "results", "responses") if hasattr(answer, name)

@@ -12,11 +12,12 @@ from typing import IO
 
 import pytest
 
-from kquorum.cli.clients.cluster_client import ClusterClient, run_asking
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, run_asking
 from kquorum.cli.processes import wait_until
 from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.materialise import LOOPBACK
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.cluster import PROJECT_ROOT, Cluster
 
 pytest.importorskip("grpc")
@@ -127,7 +128,11 @@ def create_topic(cluster: Cluster, name: str, *replicas: int) -> None:
                 "configs": [],
             }
             body = {"topics": [topic], "timeout": 10_000, "validate_only": False}
-            return int((await client.ask(ApiKey.CREATE_TOPICS, body, doubt="")).topics[0].error_code)
+            return int(
+                (await client.ask(PendingRequest(request=message_of(ApiKey.CREATE_TOPICS, body), doubt="")))
+                .topics[0]
+                .error_code
+            )
 
     assert run_asking(ask()) == 0
 

@@ -15,6 +15,7 @@ from kquorum.node.config.addresses import HostPort
 from kquorum.node.config.load import load_config
 from kquorum.node.config.materialise import LOOPBACK
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.api_calls import message_of
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 STAYING, REPLACED, SEVERAL = 101, 102, 103
@@ -45,7 +46,9 @@ def create(cluster: Cluster, name: str, *replica_lists: tuple[int, ...]) -> None
 
     async def ask() -> None:
         async with ClusterClient([HostPort(LOOPBACK, cluster.ports[STAYING])], 10_000) as client:
-            answer = await client.ask(ApiKey.CREATE_TOPICS, {"topics": [topic], "timeout_ms": 10_000})
+            answer = await client.ask(
+                message_of(ApiKey.CREATE_TOPICS, {"topics": [topic], "timeout_ms": 10_000})
+            )
             assert int(answer.topics[0].error_code) == 0, answer
 
     run_asking(ask())

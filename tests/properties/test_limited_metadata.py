@@ -5,6 +5,7 @@ Clients of different rights ask the same broker one after the other, so what was
 
 import random
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.authorizer import Acls
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
@@ -32,9 +34,11 @@ from tests.support.acl_worlds import (
     acls_of,
     authorizer,
 )
-from tests.support.api_calls import request_of, response_of
+from tests.support.api_calls import request_of
 from tests.support.images import LISTENER
+from tests.support.kio.classes import response_class
 from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]
@@ -98,7 +102,10 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
             work = answers.begin(ask, version, of, LISTENER, each, creates_topics=creates)
             while (given := work.advance()) is None:
                 pass
-            assert given.data == encode(response_of(ApiKey.METADATA, version, wanted.values))
+            assert given.data == message_codec.encode(wanted.response, version)
+            assert given.data == encode(
+                build(response_class(ApiKey.METADATA, version), asdict(wanted.response))
+            )
             assert work.topics_to_create == wanted.topics_to_create
 
 
@@ -112,7 +119,7 @@ def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
         for access in accesses.values():
             eyes = client_access(access, lists)
             answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice(), eyes)
-            check_topics(answer.values["topics"], access)
+            check_topics(answer.response.topics, access)
             for name in answer.topics_to_create:
                 assert access.allows_on_cluster(Operation.CREATE) or access.allows_on_topic(
                     Operation.CREATE, name
@@ -121,18 +128,18 @@ def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
 
 def check_topics(topics: object, access: Access) -> None:
     assert isinstance(topics, list)
-    if any(topic["error_code"] is ErrorCode.invalid_request and topic["name"] for topic in topics):
+    if any(topic.error_code is ErrorCode.invalid_request and topic.name for topic in topics):
         # A request that is refused as a whole: each entry comes back as it was sent, whichever client asks.
-        assert {topic["error_code"] for topic in topics} == {ErrorCode.invalid_request}
-        assert not any(topic["partitions"] or topic["is_internal"] for topic in topics)
+        assert {topic.error_code for topic in topics} == {ErrorCode.invalid_request}
+        assert not any(topic.partitions or topic.is_internal for topic in topics)
         return
     for topic in topics:
-        name = topic["name"]
+        name = topic.name
         if name and not access.allows_on_topic(Operation.DESCRIBE, name):
-            assert topic["error_code"] is ErrorCode.topic_authorization_failed
-            assert (topic["topic_id"].int, topic["partitions"], topic["is_internal"]) == (0, (), False)
-        operations = topic["topic_authorized_operations"]
-        if topic["error_code"] is ErrorCode.none and operations > 0:
+            assert topic.error_code is ErrorCode.topic_authorization_failed
+            assert (topic.topic_id.int, topic.partitions, topic.is_internal) == (0, (), False)
+        operations = topic.topic_authorized_operations
+        if topic.error_code is ErrorCode.none and operations > 0:
             for operation in Operation:
                 may = operations >> operation & 1
                 assert not may or access.allows(operation, ResourceType.TOPIC, name)
@@ -156,5 +163,5 @@ def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
     answer = handle_metadata(
         ask, version, of, "cluster", LISTENER, LowDice(), client_access(access, TopicLists())
     )
-    assert answer.values["topics"] == []
-    assert answer.values["brokers"]
+    assert answer.response.topics == ()
+    assert answer.response.brokers

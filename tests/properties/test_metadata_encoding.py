@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -18,12 +19,15 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import NO_LEADER, PartitionState
 from kquorum.metadata.image.partitions import table_of
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
+from kquorum.wire import message_codec
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import request_of, response_of
+from tests.support.api_calls import request_of
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, log_dir, topic_id
+from tests.support.kio.classes import response_class
 from tests.support.kio.codec import encode
+from tests.support.kio.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 SEEDS = st.integers(0, 2**32)
@@ -134,7 +138,8 @@ def check_equal(ask: Any, version: int, of: MetadataImage, answers: MetadataResp
     work = answers.begin(ask, version, of, LISTENER)
     while (given := work.advance()) is None:
         pass
-    assert given.data == encode(response_of(ApiKey.METADATA, version, wanted.values))
+    assert given.data == message_codec.encode(wanted.response, version)
+    assert given.data == encode(build(response_class(ApiKey.METADATA, version), asdict(wanted.response)))
     assert work.topics_to_create == wanted.topics_to_create
 
 

@@ -47,9 +47,10 @@ def as_read(api_key: int, version: int, entity: Any) -> Any:
     return read_request(api_key, version, data, 0, _MOST_ELEMENTS)[0]
 
 
-def read_answer(api_key: int, version: int, answer: Response | EncodedBody) -> Any:
-    """The message that a client reads."""
-    encoded = encode_body(answer, version)
+def read_answer(api_key: int, version: int, answer: Any) -> Any:
+    """The message that a client reads of a message, of bytes, or of kio's entity."""
+    is_ours = isinstance(answer, Response | EncodedBody)
+    encoded = encode_body(answer, version) if is_ours else encode(answer)
     message, end = message_codec.decode(message_types(api_key)[1], version, encoded)
     assert end == len(encoded), f"{len(encoded) - end} bytes follow the answer"
     return message

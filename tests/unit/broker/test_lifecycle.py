@@ -11,6 +11,7 @@ from kquorum.broker.lifecycle import SESSION_RETRY_MS, BrokerLifecycle
 from kquorum.broker.lifecycle_states import TRANSITIONS, BrokerState, LifecycleEvent, next_state
 from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.message_codec import encode
+from kquorum.wire.messages.broker_registration import Feature, Listener
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
@@ -37,8 +38,8 @@ def make(config: LifecycleConfig = CONFIG) -> BrokerLifecycle:
         broker_id=101,
         cluster_id="cluster",
         incarnation_id=UUID(int=7 << 64),
-        listeners=({"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0},),
-        features=({"name": "metadata.version", "min_supported_version": 4, "max_supported_version": 25},),
+        listeners=(Listener(name="PLAINTEXT", host="h", port=9092),),
+        features=(Feature(name="metadata.version", min_supported_version=4, max_supported_version=25),),
         log_dirs=(UUID(int=(1 << 90) + 2), UUID(int=(1 << 90) + 1)),
     )
     return BrokerLifecycle(identity, config, MiddleDice())

@@ -18,11 +18,13 @@ from kquorum.network.errors import (
 )
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.message_schema import ByVersion
 from kquorum.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from kquorum.wire.messages.vote import VoteRequest
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_request_header
@@ -127,22 +129,28 @@ def test_a_call_that_is_not_answered_times_out(run: RunTest) -> None:
     run(test())
 
 
-def test_a_mapping_is_sent_in_the_highest_common_version(run: RunTest) -> None:
+def test_the_versions_are_asked_for_once(run: RunTest) -> None:
     async def test() -> None:
         async with serving() as server, connected(server.bound_port) as connection:
-            response: Any = await connection.request(ECHO, BODY, TIMEOUT_MS)
-            assert (response.__version__, response.host) == (FLEXIBLE, "a")
-            await connection.request(ECHO, BODY, TIMEOUT_MS)
-            assert server.counters.requests == 3, "versions are asked for once"
+            for text in ("a", "b"):
+                response = await connection.call(FindCoordinatorRequest(key=text), TIMEOUT_MS)
+                assert response.host == text
+            assert server.counters.requests == 3
 
     run(test())
 
 
-def test_an_entity_is_sent_in_its_own_version(run: RunTest) -> None:
+def test_a_request_that_differs_by_version_is_made_for_the_one_that_both_know(run: RunTest) -> None:
+    made: list[int] = []
+
+    def make(version: int) -> FindCoordinatorRequest:
+        made.append(version)
+        return FindCoordinatorRequest(key=f"for {version}")
+
     async def test() -> None:
-        async with serving() as server, connected(server.bound_port) as connection:
-            response: Any = await connection.request(ECHO, _echo_entity("b", OLD), TIMEOUT_MS)
-            assert (response.__version__, response.host) == (OLD, "b")
+        async with serving(supported={ECHO: (OLD, FLEXIBLE)}) as server, connected(server.bound_port) as peer:
+            response = await peer.call(ByVersion(FindCoordinatorRequest, make), TIMEOUT_MS)
+            assert (response.host, made) == (f"for {FLEXIBLE}", [FLEXIBLE])
 
     run(test())
 
@@ -212,7 +220,7 @@ def test_an_api_that_the_peer_does_not_offer_is_named(run: RunTest) -> None:
     async def test() -> None:
         async with serving() as server, connected(server.bound_port) as connection:
             with pytest.raises(NoCommonVersion, match=r"Vote cannot be sent .* the peer does not offer it"):
-                await connection.request(ApiKey.VOTE, {}, TIMEOUT_MS)
+                await connection.call(VoteRequest(), TIMEOUT_MS)
             assert not connection.is_lost
 
     run(test())
@@ -223,7 +231,7 @@ def test_a_request_without_response_times_out_and_its_late_response_is_dropped(r
         held: Held = []
         async with serving(holding_handler(held)) as server, connected(server.bound_port) as connection:
             with pytest.raises(RequestTimedOut, match=r"did not answer FindCoordinator within 30 ms"):
-                await connection.request(ECHO, _echo_entity(), 30)
+                await connection.call(_echo_entity(), 30)
             await until(lambda: len(held) == 1)
             later = connection.send_request(_echo_entity("later"), FLEXIBLE)
             await until(lambda: len(held) == 2)

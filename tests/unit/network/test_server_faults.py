@@ -10,6 +10,7 @@ import pytest
 from kquorum.network.limits import ServerCounters, ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
+from kquorum.wire.messages.heartbeat import HeartbeatResponse
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from tests.unit.network.conftest import RunTest
@@ -196,8 +197,8 @@ def _raise(*_: object) -> None:
     raise RuntimeError("a handler's own fault")
 
 
-def _answer_wrong_version(context: RequestContext, request: Any, reply: Reply) -> None:
-    reply(echo_response(OLD, request.key))
+def _answer_another_api(context: RequestContext, request: Any, reply: Reply) -> None:
+    reply(HeartbeatResponse())
 
 
 def _answer_unencodable(context: RequestContext, request: Any, reply: Reply) -> None:
@@ -216,7 +217,7 @@ async def _frames_until_closed(client: RawClient) -> list[bytes]:
     return frames
 
 
-@pytest.mark.parametrize("fault", [_raise, _answer_wrong_version, _answer_unencodable, _answer_twice])
+@pytest.mark.parametrize("fault", [_raise, _answer_another_api, _answer_unencodable, _answer_twice])
 def test_a_fault_of_the_handler_ends_only_that_connection(
     run: RunTest, caplog: pytest.LogCaptureFixture, fault: Callable[..., None]
 ) -> None:

@@ -256,7 +256,6 @@ def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         # A cache keeps an ApiKey and its number apart, though what is loaded for them is the same.
         return lambda api_key, *arguments: known(int(api_key), *arguments)
 
-    monkeypatch.setattr(apis, "_kio_class", noted(apis._kio_class))
     message_types = noted(apis.message_types)
     for module in (apis, bodies):
         monkeypatch.setattr(module, "message_types", message_types)

@@ -13,19 +13,27 @@ from kio.schema.response_header.v0.header import ResponseHeader as ResponseHeade
 from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeaderV1
 from kio.serial import entity_writer
 
+from kquorum.wire import message_codec
 from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from kquorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kquorum.wire.protocol.apis import ApiKey, api_version
 from kquorum.wire.protocol.headers import (
     MAX_TAGGED_FIELDS,
     EncodedBody,
     UnsupportedRequest,
     decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
     encode_response_frame,
+    read_correlation_id,
 )
+from tests.support.api_calls import as_read, read_answer
 from tests.support.kio.classes import request_class, response_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
-from tests.support.kio.frames import decode_response, encode_request, encode_response
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 CLIENT_IDS = st.none() | st.text(max_size=40)
@@ -47,7 +55,8 @@ def test_requests_are_written_as_kio_writes_them(
     header = header_class(
         request_api_key=12, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
-    frame = encode_request(ApiKey.HEARTBEAT, version, correlation_id, client_id, entity)
+    message = as_read(ApiKey.HEARTBEAT, version, entity)
+    frame = encode_request(ApiKey.HEARTBEAT, version, correlation_id, client_id, message)
     assert frame == _kio_bytes(header) + _kio_bytes(entity)
     decoded, position = decode_request_header(frame)
     assert (decoded.api_key, decoded.api_version) == (ApiKey.HEARTBEAT, version)
@@ -59,32 +68,37 @@ def test_requests_are_written_as_kio_writes_them(
 def test_responses_are_written_as_kio_writes_them(version: int, correlation_id: int) -> None:
     entity = build(response_class(ApiKey.HEARTBEAT, version), {"error_code": 27, "throttle_time_ms": 3})
     header_class: Any = ResponseHeaderV1 if version == 4 else ResponseHeaderV0
-    frame = encode_response(ApiKey.HEARTBEAT, version, correlation_id, entity)
+    message = read_answer(ApiKey.HEARTBEAT, version, entity)
+    frame = encode_response(ApiKey.HEARTBEAT, version, correlation_id, message)
     assert frame == _kio_bytes(header_class(correlation_id=correlation_id)) + _kio_bytes(entity)
-    assert decode_response(ApiKey.HEARTBEAT, version, frame) == (correlation_id, entity)
-    whole = encode_response_frame(api_version(ApiKey.HEARTBEAT, version), correlation_id, entity)
+    assert read_correlation_id(frame) == correlation_id
+    assert decode_response(HeartbeatRequest, version, frame) == message
+    whole = encode_response_frame(api_version(ApiKey.HEARTBEAT, version), correlation_id, message)
     assert whole == struct.pack(">i", len(frame)) + frame
 
 
 def test_an_encoded_body_is_taken_as_it_is() -> None:
-    entity = build(response_class(ApiKey.HEARTBEAT, 4), {"error_code": 0})
-    encoded = EncodedBody(encode(entity))
-    assert encode_response(ApiKey.HEARTBEAT, 4, 9, encoded) == encode_response(ApiKey.HEARTBEAT, 4, 9, entity)
+    message = HeartbeatResponse()
+    encoded = EncodedBody(message_codec.encode(message, 4))
+    assert encode_response(ApiKey.HEARTBEAT, 4, 9, encoded) == encode_response(
+        ApiKey.HEARTBEAT, 4, 9, message
+    )
 
 
 def test_api_versions_has_the_old_response_header_in_every_version() -> None:
     for version in range(5):
         values = {"error_code": 0, "api_keys": [{"api_key": 1, "min_version": 4, "max_version": 12}]}
         entity = build(response_class(ApiKey.API_VERSIONS, version), values)
-        frame = encode_response(ApiKey.API_VERSIONS, version, 5, entity)
+        message = read_answer(ApiKey.API_VERSIONS, version, entity)
+        frame = encode_response(ApiKey.API_VERSIONS, version, 5, message)
         assert frame == struct.pack(">i", 5) + encode(entity)
-        assert decode_response(ApiKey.API_VERSIONS, version, frame) == (5, entity)
+        assert decode_response(ApiVersionsRequest, version, frame) == message
 
 
 def test_an_unsupported_api_versions_request_is_answered_in_version_zero() -> None:
-    entity = build(response_class(ApiKey.API_VERSIONS, 0), {"error_code": 35, "api_keys": ()})
-    frame = encode_response(ApiKey.API_VERSIONS, 0, 5, entity)
-    assert decode_response(ApiKey.API_VERSIONS, 4, frame) == (5, entity)
+    message = ApiVersionsResponse(error_code=ErrorCode.unsupported_version)
+    frame = encode_response(ApiKey.API_VERSIONS, 0, 5, message)
+    assert decode_response(ApiVersionsRequest, 4, frame) == message
 
 
 @pytest.mark.parametrize(
@@ -106,9 +120,8 @@ def test_unknown_tagged_fields_of_headers_are_passed_over() -> None:
     header, position = decode_request_header(frame)
     assert frame[position:] == b"body"
     assert header.client_id is None
-    entity = build(response_class(ApiKey.HEARTBEAT, 4), {"error_code": 0})
-    response = struct.pack(">i", 1) + tags + encode(entity)
-    assert decode_response(ApiKey.HEARTBEAT, 4, response) == (1, entity)
+    response = struct.pack(">i", 1) + tags + message_codec.encode(HeartbeatResponse(), 4)
+    assert decode_response(HeartbeatRequest, 4, response) == HeartbeatResponse()
 
 
 def test_a_header_has_few_tagged_fields() -> None:
@@ -122,7 +135,7 @@ def test_a_header_has_few_tagged_fields() -> None:
         with pytest.raises(DecodeError, match=words):
             decode_request_header(start + count + most[1:])
         with pytest.raises(DecodeError, match=words):
-            decode_response(ApiKey.HEARTBEAT, 4, struct.pack(">i", 1) + count + most[1:])
+            decode_response(HeartbeatRequest, 4, struct.pack(">i", 1) + count + most[1:])
 
 
 @pytest.mark.parametrize("tags", [(0, 0), (3, 2)])
@@ -134,8 +147,7 @@ def test_tags_of_a_header_ascend(tags: tuple[int, int]) -> None:
 
 @given(cut=st.integers(0, 14))
 def test_a_header_that_is_cut_short_says_so(cut: int) -> None:
-    entity = build(request_class(ApiKey.HEARTBEAT, 4), HEARTBEAT)
-    frame = encode_request(ApiKey.HEARTBEAT, 4, 1, "test", entity)
+    frame = encode_request(ApiKey.HEARTBEAT, 4, 1, "test", HeartbeatRequest(group_id="g", member_id="m"))
     with pytest.raises(BufferUnderflow):
         decode_request_header(frame[:cut])
 
@@ -165,4 +177,4 @@ def test_no_bytes_make_the_header_reader_fail_otherwise(data: bytes) -> None:
 
 def test_a_response_without_a_whole_header_is_refused() -> None:
     with pytest.raises(BufferUnderflow, match="a response header needs 4 bytes, 2 are there"):
-        decode_response(ApiKey.HEARTBEAT, 4, b"\x00\x00")
+        read_correlation_id(b"\x00\x00")

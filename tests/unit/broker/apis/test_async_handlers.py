@@ -19,7 +19,7 @@ from kquorum.network.requests import RequestContext
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
-from tests.support.api_calls import Values, request_of
+from tests.support.api_calls import Values, message_of, request_of
 from tests.support.broker_services import broker_services
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
@@ -77,7 +77,7 @@ def test_an_answer_waits_for_what_it_needs_while_others_are_served() -> None:
         async with broker(lambda: None, apis=parked.apis) as node, another(node) as other:
             asked = ask(node)
             await eventually(lambda: parked.operations)
-            await other.request(ApiKey.DESCRIBE_CLUSTER, CLUSTER, 60_000)
+            await other.call(message_of(ApiKey.DESCRIBE_CLUSTER, CLUSTER), 60_000)
             assert not asked.done()
             parked.operations[0].complete()
             parked.operations[0].complete()
@@ -122,7 +122,7 @@ def test_a_client_that_leaves_cancels_its_handler_and_no_other() -> None:
     async def work() -> None:
         parked = Parked()
         async with broker(lambda: None, apis=parked.apis) as node, another(node) as other:
-            leaving = asyncio.create_task(other.request(ApiKey.HEARTBEAT, HEARTBEAT, 60_000))
+            leaving = asyncio.create_task(other.call(message_of(ApiKey.HEARTBEAT, HEARTBEAT), 60_000))
             await eventually(lambda: len(parked.operations) == 1)
             staying = ask(node)
             await eventually(lambda: len(parked.operations) == 2)
@@ -142,7 +142,7 @@ def test_what_was_answered_is_not_cancelled_when_its_client_leaves_afterwards() 
     async def work() -> None:
         parked = Parked()
         async with broker(lambda: None, apis=parked.apis) as node, another(node) as other:
-            answered = asyncio.create_task(other.request(ApiKey.HEARTBEAT, HEARTBEAT, 60_000))
+            answered = asyncio.create_task(other.call(message_of(ApiKey.HEARTBEAT, HEARTBEAT), 60_000))
             await eventually(lambda: parked.operations)
             parked.operations[0].complete()
             await answered
@@ -166,9 +166,9 @@ def test_a_broker_that_stops_cancels_what_waits_and_takes_no_more(waits: int) ->
                     await each
             assert parked.cancelled == waits
             # Other requests are served until the server stops.
-            await other.request(ApiKey.DESCRIBE_CLUSTER, CLUSTER, 60_000)
+            await other.call(message_of(ApiKey.DESCRIBE_CLUSTER, CLUSTER), 60_000)
             with pytest.raises(ConnectionLost):
-                await other.request(ApiKey.HEARTBEAT, HEARTBEAT, 60_000)
+                await other.call(message_of(ApiKey.HEARTBEAT, HEARTBEAT), 60_000)
             assert len(parked.operations) == waits, "no handler began after the end of waiting"
 
     run(work())
@@ -183,7 +183,7 @@ def test_a_handler_that_fails_ends_the_connection_of_its_client_alone() -> None:
             parked.operations[0].complete()
             with pytest.raises(ConnectionLost):
                 await asked
-            await other.request(ApiKey.DESCRIBE_CLUSTER, CLUSTER, 60_000)
+            await other.call(message_of(ApiKey.DESCRIBE_CLUSTER, CLUSTER), 60_000)
 
     run(work())
 

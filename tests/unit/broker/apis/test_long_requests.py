@@ -60,7 +60,7 @@ def test_others_are_served_while_a_long_request_is_answered(api_key: ApiKey, val
         async with broker(lambda: None) as node, another_client(node) as other:
             long = asyncio.create_task(node.ask(api_key, values))
             await eventually(lambda: bool(node.listener._tasks))
-            await other.request(ApiKey.API_VERSIONS, NAME, 60_000)
+            await other.call(message_of(ApiKey.API_VERSIONS, NAME), 60_000)
             is_first = not long.done()
             await long
             return is_first
@@ -77,7 +77,7 @@ def test_a_request_of_nothing_but_empty_names_ends_its_connection_before_it_is_r
             topics = [{"name": "", "topic_id": None}] * (MOST + 1)
             with pytest.raises(ConnectionLost):
                 await node.ask(ApiKey.METADATA, {"topics": topics, **METADATA})
-            assert await other.request(ApiKey.API_VERSIONS, NAME, 60_000)
+            assert await other.call(message_of(ApiKey.API_VERSIONS, NAME), 60_000)
 
     run(work())
 

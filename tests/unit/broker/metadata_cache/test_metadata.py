@@ -16,9 +16,10 @@ from kquorum.broker.metadata_cache.cache import controller_id_for_clients
 from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.metadata import MetadataResponseBroker
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import request_of, response_of
+from tests.support.api_calls import read_answer, request_of
 from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
@@ -29,7 +30,7 @@ from tests.support.images import (
     topic_records,
 )
 from tests.support.kio.classes import response_class
-from tests.support.kio.codec import decode, encode
+from tests.support.kio.codec import decode
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 
@@ -76,25 +77,24 @@ def ask(
         values |= {"include_cluster_authorized_operations": False}
     request = request_of(ApiKey.METADATA, version, values)
     answer = handle_metadata(request, version, image, "cluster", LISTENER, LowDice())
-    response = response_of(ApiKey.METADATA, version, answer.values)
-    assert decode(type(response), encode(response))[0] == response, "what is answered can be sent"
+    assert read_answer(ApiKey.METADATA, version, answer.response), "what is answered can be sent"
     return answer
 
 
 def topics_of(answer: MetadataAnswer) -> dict[Any, Any]:
-    topics: Any = answer.values["topics"]
-    return {topic["name"]: topic for topic in topics}
+    topics: Any = answer.response.topics
+    return {topic.name: topic for topic in topics}
 
 
 def partition(answer: MetadataAnswer, index: int) -> Any:
-    return topics_of(answer)["orders"]["partitions"][index]
+    return topics_of(answer)["orders"].partitions[index]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_lists_all_topics_and_one_by_name(version: int) -> None:
     assert set(topics_of(ask(version=version))) == {"orders", "__consumer_offsets"}
     answer = ask(["orders", "missing"], version=version)
-    assert [topic["error_code"] for topic in topics_of(answer).values()] == [
+    assert [topic.error_code for topic in topics_of(answer).values()] == [
         ErrorCode.none,
         ErrorCode.unknown_topic_or_partition,
     ]
@@ -105,11 +105,11 @@ def test_an_empty_list_means_none_from_version_1_on() -> None:
 
 
 def test_brokers_are_the_unfenced_ones_with_the_listener() -> None:
-    assert ask().values["brokers"] == [{"node_id": 1, "host": "b1", "port": 9001, "rack": "rack-1"}]
+    assert ask().response.brokers == (MetadataResponseBroker(node_id=1, host="b1", port=9001, rack="rack-1"),)
 
 
 def test_the_controller_told_to_clients_is_an_alive_broker_and_never_a_fenced_one() -> None:
-    assert ask().values["controller_id"] == 1
+    assert ask().response.controller_id == 1
     assert controller_id_for_clients(image_of(broker_record(2, fenced=True)), LowDice()) == -1
 
 
@@ -127,34 +127,34 @@ def test_a_healthy_partition_has_its_leader_and_names_the_replica_that_is_offlin
 
 def test_a_fenced_leader_is_told_all_the_same() -> None:
     image = image_of(broker_record(2, fenced=True), *topic_records(1, "orders", partition_record(1, 0, (2,))))
-    assert partition(ask(image=image), 0)["leader_id"] == 2
+    assert partition(ask(image=image), 0).leader_id == 2
 
 
 def test_a_partition_without_a_registered_leader_is_leader_not_available_with_its_true_epoch() -> None:
     for index in (1, 3):
         found = partition(ask(), index)
-        assert (found["error_code"], found["leader_id"]) == (ErrorCode.leader_not_available, -1)
-        assert found["leader_epoch"] == 3
-        assert found["replica_nodes"]
+        assert (found.error_code, found.leader_id) == (ErrorCode.leader_not_available, -1)
+        assert found.leader_epoch == 3
+        assert found.replica_nodes
 
 
 @pytest.mark.parametrize(
     ("version", "error"), [(5, ErrorCode.leader_not_available), (6, ErrorCode.listener_not_found)]
 )
 def test_a_leader_without_the_listener(version: int, error: ErrorCode) -> None:
-    assert partition(ask(version=version), 2)["error_code"] is error
+    assert partition(ask(version=version), 2).error_code is error
 
 
 def test_version_0_hides_replicas_that_cannot_be_reached_and_says_so() -> None:
     found = partition(ask(version=0), 0)
-    assert found["error_code"] is ErrorCode.replica_not_available
-    assert found["replica_nodes"] == found["isr_nodes"] == (1,)
+    assert found.error_code is ErrorCode.replica_not_available
+    assert found.replica_nodes == found.isr_nodes == (1,)
 
 
 def test_topics_by_id() -> None:
     answer = ask(ids=[topic_id(1), topic_id(99)])
-    topics: Any = answer.values["topics"]
-    assert [(topic["name"], topic["error_code"]) for topic in topics] == [
+    topics: Any = answer.response.topics
+    assert [(topic.name, topic.error_code) for topic in topics] == [
         ("orders", ErrorCode.none),
         (None, ErrorCode.unknown_topic_id),
     ]
@@ -164,15 +164,15 @@ def test_topics_by_id() -> None:
 def asked(*entries: tuple[str | None, UUID | None], version: int = VERSIONS[-1]) -> list[tuple[Any, ...]]:
     """Name, id and error of what is answered to entries with names and ids."""
     answer = ask(version=version, topics=[{"name": name, "topic_id": each} for name, each in entries])
-    topics: Any = answer.values["topics"]
-    return [(topic["name"], topic["topic_id"], topic["error_code"]) for topic in topics]
+    topics: Any = answer.response.topics
+    return [(topic.name, topic.topic_id, topic.error_code) for topic in topics]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_topic_that_is_named_twice_is_answered_and_created_once(version: int) -> None:
     answer = ask(["new", "orders", "new", "orders", "new"], version=version, allow_auto_topic_creation=True)
-    topics: Any = answer.values["topics"]
-    assert [topic["name"] for topic in topics] == ["new", "orders"]
+    topics: Any = answer.response.topics
+    assert [topic.name for topic in topics] == ["new", "orders"]
     assert answer.topics_to_create == ("new",)
 
 
@@ -220,13 +220,13 @@ def test_very_many_names_are_looked_up_and_answered_in_slices() -> None:
 
 
 def test_an_internal_topic_is_marked() -> None:
-    assert topics_of(ask())["__consumer_offsets"]["is_internal"] is True
+    assert topics_of(ask())["__consumer_offsets"].is_internal is True
 
 
 def test_an_unlawful_name_is_refused_and_never_created() -> None:
     answer = ask(["not/lawful", "..", "lawful"], allow_auto_topic_creation=True)
-    assert topics_of(answer)["not/lawful"]["error_code"] is ErrorCode.invalid_topic_exception
-    assert topics_of(answer)[".."]["error_code"] is ErrorCode.invalid_topic_exception
+    assert topics_of(answer)["not/lawful"].error_code is ErrorCode.invalid_topic_exception
+    assert topics_of(answer)[".."].error_code is ErrorCode.invalid_topic_exception
     assert answer.topics_to_create == ("lawful",)
 
 
@@ -239,13 +239,13 @@ def test_operations_are_told_of_names_without_a_topic_too() -> None:
     """As Kafka 4.3.1 answers; not where the error hides the topic, or no name came."""
     names = ["new", "not/lawful", "..", "orders"]
     told = topics_of(ask(names, include_topic_authorized_operations=True))
-    assert {told[name]["topic_authorized_operations"] for name in names} == {ALL_TOPIC_OPERATIONS}
-    assert {each["topic_authorized_operations"] for each in topics_of(ask(names)).values()} == {
+    assert {told[name].topic_authorized_operations for name in names} == {ALL_TOPIC_OPERATIONS}
+    assert {each.topic_authorized_operations for each in topics_of(ask(names)).values()} == {
         OPERATIONS_NOT_ASKED
     }
 
 
 def test_operations_are_told_when_asked_for() -> None:
     asked = topics_of(ask(["orders"], include_topic_authorized_operations=True))
-    assert asked["orders"]["topic_authorized_operations"] == ALL_TOPIC_OPERATIONS
-    assert topics_of(ask(["orders"]))["orders"]["topic_authorized_operations"] == OPERATIONS_NOT_ASKED
+    assert asked["orders"].topic_authorized_operations == ALL_TOPIC_OPERATIONS
+    assert topics_of(ask(["orders"]))["orders"].topic_authorized_operations == OPERATIONS_NOT_ASKED

@@ -23,6 +23,8 @@ from kquorum.network.errors import CannotConnect, ConnectTimedOut, RequestTimedO
 from kquorum.network.security.client_security import ClientSecurity, client_security
 from kquorum.network.security.tls import read_tls_files
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.messages.find_coordinator import FindCoordinatorRequest
+from kquorum.wire.messages.metadata import MetadataRequest
 from kquorum.wire.proto.inspect_pb2_grpc import InspectServicer, add_InspectServicer_to_server
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumServicer, add_QuorumServicer_to_server
 from kquorum.wire.protocol.apis import ApiKey
@@ -32,7 +34,7 @@ from tests.support.grpc_harness import run
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_members import FakeMembers
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
-from tests.unit.security.test_connections import API, SCRAM, Keys, listener, serving
+from tests.unit.security.test_connections import SCRAM, Keys, listener, serving
 
 HOST = "127.0.0.1"
 NOBODY = HostPort(HOST, 1)
@@ -160,7 +162,7 @@ async def asked(port: int, security: ClientSecurity, timeout_ms: int = 60_000) -
         [HostPort("localhost", port)], timeout_ms, security_for=lambda _: security
     ) as client:
         with pytest.raises(Unanswered) as failed:
-            await client.ask(API, {"key": "k", "key_type": 0})
+            await client.ask(FindCoordinatorRequest(key="k"))
     return failed.value
 
 
@@ -212,7 +214,7 @@ def test_a_controller_is_known_as_one(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_end_of_the_time_hides_no_reason() -> None:
-    pending = PendingRequest(api_key=ApiKey.METADATA, body={})
+    pending = PendingRequest(request=MetadataRequest())
     address = HostPort("h", 1)
     pending.begin_with(address, "has not answered")
     pending.fail(address, ConnectTimedOut("h", 1, "no answer within 1 ms"), 1, "no answer within 1 ms")

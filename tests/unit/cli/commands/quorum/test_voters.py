@@ -16,6 +16,7 @@ from kquorum.cli.commands.quorum.voters import remove_voter, wait_for
 from kquorum.cli.failures import CliError
 from kquorum.cli.main import run
 from kquorum.node.config.addresses import HostPort
+from kquorum.wire.messages.describe_quorum import DescribeQuorumRequest
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.uuids import uuid_from_text
 from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
@@ -249,8 +250,7 @@ def test_a_change_is_hopeless_without_a_majority_unless_it_is_waited_for(
     known = KnownControllers({address: address.port for address in addresses}, frozenset({1, 2, 3}))
     found: list[bool] = []
 
-    async def ask(_: ClusterClient, api_key: ApiKey, body: Any, **how: Any) -> Any:
-        pending = PendingRequest(api_key=api_key, body=body, **how)
+    async def ask(_: ClusterClient, pending: PendingRequest[Any]) -> Any:
         pending.refused = dict.fromkeys(addresses[:answering])
         pending.silent = dict.fromkeys(addresses[answering:], "refused")
         found.append(pending.is_hopeless(pending))
@@ -274,7 +274,7 @@ def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
     told = "no answer to DescribeQuorum within 700 ms: a:1 has not answered"
 
     async def look(_: ClusterClient) -> ObservedQuorum:
-        raise Unanswered(PendingRequest(api_key=ApiKey.DESCRIBE_QUORUM, body={}), told)
+        raise Unanswered(PendingRequest(request=DescribeQuorumRequest()), told)
 
     monkeypatch.setattr("kquorum.cli.commands.quorum.voters.look", look)
     client = ClusterClient([HostPort("a", 1)], 700)
