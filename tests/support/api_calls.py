@@ -28,8 +28,10 @@ def response_of(api_key: int, version: int, values: Mapping[str, object]) -> Any
     return read_answer(api_key, version, EncodedBody(encode(build(response_class(api_key, version), values))))
 
 
-def message_of(api_key: int, values: Mapping[str, object]) -> Any:
+def message_of(api_key: int, values: Mapping[str, object] | Request[Response]) -> Any:
     """A request with the fields of the newest version."""
+    if isinstance(values, Request):
+        return values
     return request_of(api_key, supported_versions(api_key)[1], values)
 
 

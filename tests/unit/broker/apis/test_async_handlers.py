@@ -17,9 +17,10 @@ from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import ConnectionLost
 from kquorum.network.requests import RequestContext
 from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.heartbeat import HeartbeatResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
-from tests.support.api_calls import Values, message_of, request_of
+from tests.support.api_calls import message_of, request_of
 from tests.support.broker_services import broker_services
 from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
@@ -40,7 +41,9 @@ class Parked:
         self.operations: list[DelayedOperation] = []
         self.cancelled = 0
 
-    async def handle(self, _context: HandlerContext, _request: Any, services: BrokerServices) -> Values:
+    async def handle(
+        self, _context: HandlerContext, _request: Any, services: BrokerServices
+    ) -> HeartbeatResponse:
         operation = services.new_delayed_operation()
         self.operations.append(operation)
         try:
@@ -50,7 +53,7 @@ class Parked:
             raise
         if self._error is not None:
             raise self._error
-        return {"error_code": DONE if is_done else TIME_IS_UP}
+        return HeartbeatResponse(error_code=DONE if is_done else TIME_IS_UP)
 
     @property
     def apis(self) -> dict[ApiKey, BrokerApi]:

@@ -76,9 +76,8 @@ def test_what_was_done_is_not_sent_again() -> None:
         async with RunningController(1, answer) as controller:
             channel = channel_to(controller.address)
             with pytest.raises(AlreadyDone):
-                await channel.request(
-                    ApiKey.UNREGISTER_BROKER,
-                    {"broker_id": 1},
+                await channel.call(
+                    message_of(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}),
                     lambda: doubts.append(1),
                     is_done=lambda: bool(doubts),
                 )

@@ -272,7 +272,9 @@ def test_what_the_listener_takes_holds_inside_of_envelopes() -> None:
             channel = ControllerChannel(
                 lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
             )
-            errors = [(await channel.request(ApiKey.ENVELOPE, request)).error_code for request in requests]
+            errors = [
+                (await channel.call(message_of(ApiKey.ENVELOPE, request))).error_code for request in requests
+            ]
             channel.close()
             assert errors == [ErrorCode.unsupported_version, ErrorCode.none]
             assert len(running.controller.requests) == 1

@@ -8,13 +8,13 @@ from kquorum.metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIG
 from kquorum.metadata.controller_apis import QUESTIONS
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import read_answer, request_of, response_of
+from tests.support.api_calls import read_answer, request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
-from tests.support.kio.codec import encode
 
 
 def record(kind: int, resource: str, name: str, value: str) -> ConfigRecord:
@@ -59,7 +59,7 @@ def answer(api_key: ApiKey, version: int, node_id: int = 1, **values: Any) -> An
         node_configs=STATIC,
     )
     answer = QUESTIONS[api_key].describe(question)
-    encoded = encode(response_of(api_key, version, answer))
+    encoded = encode(answer, version)
     assert b"hush" not in encoded
     return read_answer(api_key, version, answer)
 
