@@ -16,7 +16,7 @@ from kquorum.broker.metadata_cache.cache import controller_id_for_clients
 from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
-from kquorum.wire.messages.metadata import MetadataResponseBroker
+from kquorum.wire.messages.metadata import MetadataResponseBroker, MetadataResponsePartition
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import read_answer, request_of
@@ -114,15 +114,15 @@ def test_the_controller_told_to_clients_is_an_alive_broker_and_never_a_fenced_on
 
 
 def test_a_healthy_partition_has_its_leader_and_names_the_replica_that_is_offline() -> None:
-    assert partition(ask(), 0) == {
-        "error_code": ErrorCode.none,
-        "partition_index": 0,
-        "leader_id": 1,
-        "leader_epoch": 3,
-        "replica_nodes": (1, 2),
-        "isr_nodes": (1, 2),
-        "offline_replicas": (2,),
-    }
+    assert partition(ask(), 0) == MetadataResponsePartition(
+        error_code=ErrorCode.none,
+        partition_index=0,
+        leader_id=1,
+        leader_epoch=3,
+        replica_nodes=(1, 2),
+        isr_nodes=(1, 2),
+        offline_replicas=(2,),
+    )
 
 
 def test_a_fenced_leader_is_told_all_the_same() -> None:

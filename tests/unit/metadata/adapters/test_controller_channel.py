@@ -151,7 +151,9 @@ def test_a_request_at_a_leader_that_hangs_moves_to_the_new_leader_at_once() -> N
 
 def test_the_reason_is_told_when_the_time_is_up() -> None:
     async def work(leadership: Leadership) -> None:
-        await channel_to(leadership, retry_timeout_ms=200).request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+        await channel_to(leadership, retry_timeout_ms=200).call(
+            message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+        )
 
     with pytest.raises(
         ControllerUnavailable, match=r"BROKER_HEARTBEAT within 200 ms: no active controller is known"

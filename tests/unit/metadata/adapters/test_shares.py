@@ -12,7 +12,7 @@ from kquorum.metadata.adapters.shares import Shares
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.api_calls import message_of, read_answer
+from tests.support.api_calls import message_of, response_of
 from tests.support.running_controllers import RunningController, eventually, run
 from tests.unit.metadata.adapters.test_controller_channel import (
     HEARTBEAT,
@@ -116,7 +116,7 @@ class Silent:
     def handle_request(
         self, _now_ms: int, request: ControllerRequest, reply: Callable[[Response], None]
     ) -> None:
-        answer = read_answer(request.api_key, request.api_version, heartbeat_answer())
+        answer = response_of(request.api_key, request.api_version, heartbeat_answer())
         self.replies.append(lambda: reply(answer))
 
 
