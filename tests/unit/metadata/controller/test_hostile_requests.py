@@ -11,14 +11,14 @@ from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.records import image_from_values, image_records, image_values
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import Values, as_read, response_of
+from tests.support.api_calls import Values, as_read
 from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
-from tests.support.kio.codec import encode
 
 # The lowest that a log may begin with, two in between, and the newest without and with eligible leader replicas.
 CLUSTERS = {"lowest": (4, 0), "3.3": (7, 0), "3.6": (14, 0), "4.0": (25, 0), "newest, ELR": (30, 1)}
@@ -78,7 +78,7 @@ class Barrage:
         body = as_read(api_key, version, self.requests.request(api_key, version, before))
         request = ControllerRequest(api_key=api_key, api_version=version, body=body)
         values = self._describe(request) if api_key in QUESTIONS else self._ask(request)
-        answer = encode(response_of(api_key, version, values))
+        answer = message_codec.encode(values, version)
         assert ErrorCode.unknown_server_error not in _codes(values), (request, body, values)
         assert answer, "an answer has bytes"
         found = image_violations(self.world.controller.committed_image, before)

@@ -14,6 +14,7 @@ from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.security import check_security, controller_client, grpc_security, listener_security
 from kquorum.node.servers import advertised
+from kquorum.wire.messages.broker_registration import Listener
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kquorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 from kquorum.wire.protocol.apis import ApiKey
@@ -65,8 +66,8 @@ def test_a_sound_config_passes(tmp_path: Path) -> None:
     broker = cluster.node(11)
     assert listener_security(broker, "PLAINTEXT").protocol == PROTOCOLS["SASL_SSL"]
     assert controller_client(broker).protocol == PROTOCOLS["SSL"]
-    [listener] = advertised(broker, broker.advertised_listeners)
-    assert listener["security_protocol"] == PROTOCOLS["SASL_SSL"]
+    [listener] = advertised(broker, broker.advertised_listeners, Listener)
+    assert listener.security_protocol == PROTOCOLS["SASL_SSL"]
 
 
 def test_without_a_map_names_of_protocols_speak_for_themselves(tmp_path: Path) -> None:
