@@ -4,10 +4,10 @@
                                           [--version 12] [--seconds 2] [--fast] [--json]
 
 One process, no network. "All topics" is the first answer of a broker, made from the columns of the image in slices, and
-the next one, put together from what the first left; "kio" is the same answer by way of an entity for each partition and
-kio's codec, as handlers of rare requests make theirs. "Requests" are answers to all of a smaller cluster's topics, one
+the next one, put together from what the first left; "message" is the same answer by way of an object for each partition
+and the codec of messages, as handlers of rare requests make theirs. "Requests" are answers to all of a smaller cluster's topics, one
 after the other for some seconds: to an image that stays, to one of which ten topics change between two requests, and by
-kio. All times are the processor's.
+messages. All times are the processor's.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def request_for_all(version: int) -> Any:
     return request_of(ApiKey.METADATA, version, values)
 
 
-def by_kio(request: Any, version: int, image: MetadataImage) -> bytes:
+def by_message(request: Any, version: int, image: MetadataImage) -> bytes:
     answer = handle_metadata(request, version, image, CLUSTER, LISTENER, Random(1))
     return encode(answer.response, version)
 
@@ -76,10 +76,10 @@ def answer_slices(
 def all_topics(image: MetadataImage, version: int) -> list[dict[str, object]]:
     request = request_for_all(version)
     begin = time.process_time()
-    wanted = by_kio(request, version, image)
+    wanted = by_message(request, version, image)
     plain = time.process_time() - begin
     responses = MetadataResponses(CLUSTER, Random(1))
-    rows: list[dict[str, object]] = [row_of("kio", wanted, [plain], plain)]
+    rows: list[dict[str, object]] = [row_of("message", wanted, [plain], plain)]
     for name in ("first", "next"):
         data, seconds = answer_slices(responses, request, version, image)
         assert len(data) == len(wanted), "the same but for the controller, which is drawn"
@@ -94,7 +94,7 @@ def row_of(name: str, data: bytes, seconds: Sequence[float], plain: float) -> di
         "milliseconds": sum(seconds) * 1e3,
         "slices": len(seconds),
         "longest_slice_ms": max(seconds) * 1e3,
-        "times_faster_than_kio": plain / sum(seconds),
+        "times_faster_than_message": plain / sum(seconds),
     }
 
 
@@ -119,7 +119,7 @@ def small_answers(image: MetadataImage, version: int, seconds: float) -> list[di
     responses = MetadataResponses(CLUSTER, Random(1))
     images = [changed(image, number) for number in range(50)]
     rates = {
-        "kio": requests_per_second(lambda _: by_kio(request, version, image), seconds),
+        "message": requests_per_second(lambda _: by_message(request, version, image), seconds),
         "image stays": requests_per_second(
             lambda _: answer_slices(responses, request, version, image), seconds
         ),
@@ -128,7 +128,7 @@ def small_answers(image: MetadataImage, version: int, seconds: float) -> list[di
         ),
     }
     return [
-        {"answers": name, "requests_per_second": rate, "times_faster_than_kio": rate / rates["kio"]}
+        {"answers": name, "requests_per_second": rate, "times_faster_than_message": rate / rates["message"]}
         for name, rate in rates.items()
     ]
 

@@ -43,8 +43,6 @@ def _root(
 
 def prepare_process() -> None:
     """Settings of the whole process, before any command imports what they are for."""
-    # kio loads Hypothesis wherever it is installed, to register strategies: 0.2 s that no command has a use for.
-    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     # gRPC's fork handlers crash children that Spark's start forks while gRPC is in use; none of ours goes on with it.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 

@@ -47,9 +47,9 @@ _ERRORS_WITH_OPERATIONS = (ErrorCode.unknown_topic_or_partition, ErrorCode.inval
 
 # So many named topics are some ten milliseconds of work.
 SLICE_READ: Final = 10_000
-# The name and the id of an entry.
-_Asked = tuple[str | None, UUID]
-_Answerer = Callable[[str | None, UUID], Sequence[TopicImage | MetadataResponseTopic]]
+# The name and the id of an entry; None for the zero UUID, which is slower to hash and to compare.
+_Asked = tuple[str | None, UUID | None]
+_Answerer = Callable[[str | None, UUID | None], Sequence[TopicImage | MetadataResponseTopic]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,9 @@ class AskedTopics:
         asked: dict[_Asked, None] = {}
         for first in range(0, len(request.topics), SLICE_READ):
             named = request.topics[first : first + SLICE_READ]
-            asked |= dict.fromkeys((topic.name, topic.topic_id) for topic in named)
+            asked |= dict.fromkeys(
+                (topic.name, topic.topic_id if topic.topic_id.int else None) for topic in named
+            )
             if first:
                 yield
         answer = self._answerer(view, request, asked)
@@ -189,9 +191,9 @@ class AskedTopics:
     def _answerer(self, view: RequestView, request: MetadataRequest, asked: Iterable[_Asked]) -> _Answerer:
         """Where any id is asked for, names are not (as in Kafka)."""
         if view.version < FIRST_VERSION_WITH_TOPICS_BY_ID:
-            if any(name is None or topic_id != ZERO_UUID for name, topic_id in asked):
+            if any(name is None or topic_id is not None for name, topic_id in asked):
                 return lambda name, topic_id: (_refused_request(name, topic_id),)
-        elif any(topic_id != ZERO_UUID for _, topic_id in asked):
+        elif any(topic_id is not None for _, topic_id in asked):
             seen: set[UUID] = set()
             return lambda _, topic_id: _topic_by_id(view, topic_id, seen)
         # A client of a version without the field agrees: that is the field's default.
@@ -200,16 +202,18 @@ class AskedTopics:
         return lambda name, _: (_topic_by_name(view, name, report_missing),)
 
 
-def _refused_request(name: str | None, topic_id: UUID) -> MetadataResponseTopic:
+def _refused_request(name: str | None, topic_id: UUID | None) -> MetadataResponseTopic:
     """One bad entry fails them all, as where Kafka's broker answers with an exception of the whole request."""
-    return MetadataResponseTopic(error_code=ErrorCode.invalid_request, name=name or "", topic_id=topic_id)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.invalid_request, name=name or "", topic_id=topic_id or ZERO_UUID
+    )
 
 
 def _topic_by_id(
-    view: RequestView, topic_id: UUID, seen: set[UUID]
+    view: RequestView, topic_id: UUID | None, seen: set[UUID]
 ) -> tuple[TopicImage | MetadataResponseTopic, ...]:
     """Nothing for what has no id, and for an id that another entry had with another name."""
-    if topic_id == ZERO_UUID or topic_id in seen:
+    if topic_id is None or topic_id in seen:
         return ()
     seen.add(topic_id)
     topic = view.image.topics.by_id.get(topic_id)

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,8 +13,6 @@ from tests.tidy.tree import PACKAGES, ROOT, core_files, module_name, python_file
 
 _PROBE = """
 import importlib, sys
-# kio imports Hypothesis where it is installed, which loads half the standard library; users do not have it.
-sys.modules["hypothesis"] = None
 for name in sys.argv[2:]:
     importlib.import_module(name)
 print(*sorted(set(sys.argv[1].split(",")) & set(sys.modules)))
@@ -22,6 +21,7 @@ print(*sorted(set(sys.argv[1].split(",")) & set(sys.modules)))
 # `socket` is missing here because crc32c asks importlib.metadata for its version, which loads it by way of `email`;
 # that no core imports it is import-linter's to see.
 _CORE_MAY_NOT_LOAD = (
+    "kio",
     "asyncio",
     "uvloop",
     "ssl",
@@ -90,6 +90,16 @@ def test_the_probe_sees_what_is_loaded() -> None:
 @pytest.mark.parametrize("package", ["wire", "raft", "snapshots", "metadata", "broker"])
 def test_a_core_loads_no_event_loop_socket_or_grpc(package: str) -> None:
     assert loaded_modules(_CORE_MAY_NOT_LOAD, core_modules(package)) == []
+
+
+def test_only_the_generator_and_the_tests_import_kio() -> None:
+    """Its classes of each version are the reference; users do not install it."""
+    importing = [
+        str(path)
+        for path in python_files(*PACKAGES)
+        if re.search(r"(?m)^\s*(from|import) kio\b", path.read_text())
+    ]
+    assert importing == []
 
 
 def test_the_storage_loads_no_event_loop_socket_or_raft() -> None:
