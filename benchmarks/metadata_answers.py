@@ -6,8 +6,8 @@
 One process, no network. "All topics" is the first answer of a broker, made from the columns of the image in slices, and
 the next one, put together from what the first left; "message" is the same answer by way of an object for each
 partition and the codec of messages, as handlers of rare requests make theirs. "Requests" are answers to all of a
-smaller cluster's topics, one after the other for some seconds: to an image that stays, to one of which ten topics change between two requests, and by
-messages. All times are the processor's.
+smaller cluster's topics, one after the other for some seconds: to an image that stays, to one of which ten topics
+change between two requests, and by messages. All times are the processor's.
 """
 
 import argparse
