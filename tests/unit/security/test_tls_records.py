@@ -84,6 +84,19 @@ def test_data_comes_through_however_its_bytes_are_cut(keys: Keys) -> None:
     assert received == b"".join(sent)
 
 
+def test_a_read_takes_no_more_than_its_record(keys: Keys) -> None:
+    """The loop pauses a connection by what waits in the BIO that it fills. A flood that waited elsewhere took a node's
+    memory without bound, and 8 ms for each read."""
+    pair = Pair(keys)
+    for _ in range(20):
+        pair.client.tls.write(bytes(16_384))
+    waiting = pair.to_server.pending
+    assert len(pair.server.read(16_384)) == 16_384
+    assert waiting - pair.to_server.pending < 17_000
+    assert len(pair.received()) == 19 * 16_384
+    assert pair.to_server.pending == 0
+
+
 def test_a_peer_may_send_some_records_without_data_and_more_with_much_data(keys: Keys) -> None:
     pair = Pair(keys)
     pair.client.update_keys(MOST)
