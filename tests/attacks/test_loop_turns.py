@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.metadata.image.configs import TOPIC
 from kquorum.network.requests import ANONYMOUS
-from kquorum.wire.messages.describe_configs import DescribeConfigsResponse
+from kquorum.wire.messages.describe_configs import DescribeConfigsRequest
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
@@ -129,7 +129,7 @@ def test_configs_of_which_some_are_refused_are_described_in_slices(tmp_path: Pat
                 calls, answer = await calls_of(built, turns, server, newest(api_key, values))
                 assert answer is not None
                 assert calls < MOST_CALLS // 4, turns.what[:200]
-                results = decode_message_response(DescribeConfigsResponse, version, answer).results
+                results = decode_message_response(DescribeConfigsRequest, version, answer).results
                 codes = Counter(each.error_code for each in results)
                 assert codes == {
                     ErrorCode.none: count // 4,
