@@ -16,7 +16,7 @@ from kquorum.network.authentication import Authentication
 from kquorum.network.deadlines import Deadlines
 from kquorum.network.flow_control import FlowControl
 from kquorum.network.long_requests import Place
-from kquorum.network.output import Output
+from kquorum.network.output import LOST, Output
 from kquorum.network.receive_buffer import ReceiveBuffer
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.security.sasl_session import SaslAnswer
@@ -108,6 +108,7 @@ class ServerConnection(asyncio.Protocol):
             log.debug("%s left %d bytes into a frame (%s)", self._lease, unfinished, exc or "closed")
         self._end()
         self._flow_control.end()
+        self._transport = LOST
         self._state.connections.discard(self)
         self._lease.give_back()
         self.closed.set_result(None)
