@@ -272,8 +272,9 @@ class _FrontConnection(asyncio.BufferedProtocol):
 
     # asyncio's side
 
-    def get_buffer(self, _size_hint: int) -> bytearray:
-        return self._state.from_client
+    def get_buffer(self, _size_hint: int) -> memoryview:
+        """A view, because asyncio's TLS puts the second record of a reading into a slice of it."""
+        return memoryview(self._state.from_client)
 
     def buffer_updated(self, size: int) -> None:
         if self._ending:
