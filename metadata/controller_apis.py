@@ -4,10 +4,10 @@ Kafka's ControllerApis, and of its KafkaApis what is answered from the metadata 
 too: a broker forwards what is forwardable, and answers the questions by itself (`broker.apis.registry`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from kquorum.metadata.authorizer.authorization import Authorization, on_cluster
 from kquorum.metadata.authorizer.cluster_rules import judge_describe_cluster
@@ -60,11 +60,7 @@ from kquorum.metadata.controller.topics.create_topics import create_topics
 from kquorum.metadata.controller.topics.delete_topics import delete_topics
 from kquorum.metadata.describe.acls import describe_acls
 from kquorum.metadata.describe.client_quotas import describe_client_quotas
-from kquorum.metadata.describe.configs import (
-    describe_configs,
-    describe_configs_in_slices,
-    list_config_resources,
-)
+from kquorum.metadata.describe.configs import describe_configs, list_config_resources
 from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials
@@ -76,7 +72,9 @@ from kquorum.wire.protocol.headers import EncodedBody
 Handler = Callable[[DecisionContext, ControllerRequest], ControllerResult]
 Reader = Callable[[MetadataImage, ControllerRequest], Response]
 Describer = Callable[[DescribeRequest], Response]
-Slices = Callable[[DescribeRequest], Iterator[EncodedBody | None]]
+# Of what is allowed of a request, and the entries of the answer that refuse the rest: None after each slice, and last
+# the answer.
+Slices = Callable[[DescribeRequest, Sequence[Any]], Iterator[EncodedBody | None]]
 
 
 class EntryLimit(IntEnum):
@@ -115,11 +113,16 @@ class Reading(ControllerApi):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(ControllerApi):
-    """Every node answers it from its own committed image, a broker too. `slices`: makes the same answer a slice after
-    the other, where one answer may take long."""
+    """Every node answers it from its own committed image, a broker too."""
 
     describe: Describer
-    slices: Slices | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicedQuestion(ControllerApi):
+    """As a Question, for an answer that may take long: the request is judged in slices, and so is the answer made."""
+
+    slices: Slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +153,8 @@ def _administration(
     return Decision(api_key, authorization, is_forwardable=True, entry_limit=entry_limit, decide=decide)
 
 
-def _question(
-    api_key: ApiKey, authorization: Authorization, describe: Describer, slices: Slices | None = None
-) -> Question:
-    return Question(api_key, authorization, entry_limit=EntryLimit.USUAL, describe=describe, slices=slices)
+def _question(api_key: ApiKey, authorization: Authorization, describe: Describer) -> Question:
+    return Question(api_key, authorization, entry_limit=EntryLimit.USUAL, describe=describe)
 
 
 _CLUSTER_ACTION: Final = on_cluster(Operation.CLUSTER_ACTION)
@@ -233,11 +234,11 @@ _LINES: Final[tuple[ControllerApi, ...]] = (
     ),
     _question(ApiKey.DESCRIBE_ACLS, _DESCRIBE, describe_acls),
     _question(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, _DESCRIBE, describe_user_scram_credentials),
-    _question(
+    SlicedQuestion(
         ApiKey.DESCRIBE_CONFIGS,
         Authorization(rule=judge_describe_configs, slices=judge_describe_configs_in_slices),
-        describe_configs,
-        describe_configs_in_slices,
+        entry_limit=EntryLimit.USUAL,
+        slices=describe_configs,
     ),
     _question(ApiKey.DESCRIBE_CLIENT_QUOTAS, _DESCRIBE_CONFIGS, describe_client_quotas),
     _question(ApiKey.LIST_CONFIG_RESOURCES, _DESCRIBE_CONFIGS, list_config_resources),
@@ -257,8 +258,8 @@ HANDLERS: Final[Mapping[ApiKey, Handler]] = {
 READERS: Final[Mapping[ApiKey, Reader]] = {
     api.api_key: api.read for api in _LINES if isinstance(api, Reading)
 }
-QUESTIONS: Final[Mapping[ApiKey, Question]] = {
-    api.api_key: api for api in _LINES if isinstance(api, Question)
+QUESTIONS: Final[Mapping[ApiKey, Question | SlicedQuestion]] = {
+    api.api_key: api for api in _LINES if isinstance(api, Question | SlicedQuestion)
 }
 FORWARDABLE_APIS: Final = frozenset(api.api_key for api in _LINES if api.is_forwardable)
 # A broker forwards these, and the replica answers them: with NOT_LEADER_OR_FOLLOWER where the controller would say

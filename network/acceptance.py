@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import traceback
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -132,6 +133,8 @@ class Acceptance(asyncio.Protocol):
             )
         except OSError as error:  # which errors of TLS are too
             self._count_failed_handshake(error)
+            # asyncio's frames refer to the error, and hold the transport and its buffers.
+            traceback.clear_frames(error.__traceback__)
 
     def _opened(self, opening: asyncio.Task[None]) -> None:
         if not opening.cancelled() and (error := opening.exception()) is not None:

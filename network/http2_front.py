@@ -36,7 +36,7 @@ from kquorum.network.http2 import (
 )
 from kquorum.network.limits import GrpcLimits, ServerCounters, ServerLimits
 from kquorum.network.listening import Listening, listening_sockets
-from kquorum.network.output import Output
+from kquorum.network.output import LOST, Output
 from kquorum.network.private_folder import SOCKET_NAME, PrivateFolder
 from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
 from kquorum.network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
@@ -318,6 +318,8 @@ class _FrontConnection(asyncio.BufferedProtocol):
         self._count(0)
         if self._server is not None:
             self._server.abort()
+        self._output.end()
+        self._transport = LOST
         if self._name is not None:
             del self._state.names[self._name]
         self._state.connections.discard(self)

@@ -15,7 +15,8 @@ from typing import Any
 from kquorum.network.authentication import Authentication
 from kquorum.network.deadlines import Deadlines
 from kquorum.network.flow_control import FlowControl
-from kquorum.network.output import Output
+from kquorum.network.long_requests import Place
+from kquorum.network.output import LOST, Output
 from kquorum.network.receive_buffer import ReceiveBuffer
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.security.sasl_session import SaslAnswer
@@ -107,6 +108,7 @@ class ServerConnection(asyncio.Protocol):
             log.debug("%s left %d bytes into a frame (%s)", self._lease, unfinished, exc or "closed")
         self._end()
         self._flow_control.end()
+        self._transport = LOST
         self._state.connections.discard(self)
         self._lease.give_back()
         self.closed.set_result(None)
@@ -250,8 +252,18 @@ class ServerConnection(asyncio.Protocol):
             return
         if reading is not None:
             self._is_reading = True
-            read = self._state.reader.begin(reading.read)
-            read.add_done_callback(partial(self._has_read, frame, reading))
+            begin = partial(self._begin_reading, frame, reading)
+            place = self._state.shared.long_requests.ask(begin)
+            reading.reply.when_answered = place.leave
+
+    def _begin_reading(self, frame: bytes, reading: Reading, place: Place) -> None:
+        """When it is the request's turn to be read."""
+        if self._replies.closed:
+            self._is_reading = False
+            reading.reply(None)
+            return
+        read = self._state.reader.begin(reading.read)
+        read.add_done_callback(partial(self._has_read, frame, reading, place))
 
     def _warm(self, api_key: int, version: int) -> None:
         """The first request in an old version waits, and what is behind it, until the version is imported aside."""
@@ -269,8 +281,10 @@ class ServerConnection(asyncio.Protocol):
         elif isinstance(error, Exception):
             self._fail(f"{api_name(api_key)} version {version}", error)
 
-    def _has_read(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
+    def _has_read(self, frame: bytes, reading: Reading, place: Place, read: "asyncio.Future[Any]") -> None:
         """In the loop again, with the long request. It takes its turn: others may have been read as well."""
+        if not read.cancelled() and read.exception() is None:
+            place.has(read.result()[1])
         if self._replies.closed or read.cancelled():
             self._drop(frame, reading, read)
             return

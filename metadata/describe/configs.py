@@ -8,6 +8,7 @@ was named ListClientMetricsResources.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -160,11 +161,6 @@ def _text(value: ConfigValue) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def describe_configs(question: DescribeRequest) -> DescribeConfigsResponse:
-    request: DescribeConfigsRequest = question.body
-    return DescribeConfigsResponse(results=tuple([result for result, _ in _results(question, request)]))
 
 
 # Of all resources of a request together: some 3,000 topics with all their configs, and an answer of some 20 MB. A
@@ -380,24 +376,28 @@ ENTRIES_AT_ONCE: Final = 300
 _THROTTLE_TIME_BYTES: Final = 4
 
 
-def describe_configs_in_slices(question: DescribeRequest) -> Iterator[EncodedBody | None]:
-    """None after each slice, and last the response. All of it is of the question's one image."""
+def describe_configs(
+    question: DescribeRequest, refused: Sequence[DescribeConfigsResult] = ()
+) -> Iterator[EncodedBody | None]:
+    """None after each slice, and last the response. All of it is of the question's one image. The results of `refused`
+    follow those of the request's resources."""
     request: DescribeConfigsRequest = question.body
     version = question.version
     is_flexible = DescribeConfigsResponse.is_flexible(version)
     start, end = _around_results(version, is_flexible=is_flexible)
     parts: list[bytes] = []
     part: list[DescribeConfigsResult] = []
-    entries = 0
-    for number, (result, its_entries) in enumerate(_results(question, request), 1):
+    entries, total = 0, len(request.resources) + len(refused)
+    results = chain(_results(question, request), zip(refused, repeat(1)))
+    for number, (result, its_entries) in enumerate(results, 1):
         part.append(result)
         entries += its_entries
-        if entries >= ENTRIES_AT_ONCE and number < len(request.resources):
+        if entries >= ENTRIES_AT_ONCE and number < total:
             parts.append(_encoded_results(part, version, is_flexible=is_flexible))
             part, entries = [], 0
             yield None
     parts.append(_encoded_results(part, version, is_flexible=is_flexible))
-    count = array_length(len(request.resources), is_flexible=is_flexible)
+    count = array_length(total, is_flexible=is_flexible)
     yield EncodedBody(b"".join((start, count, *parts, end)))
 
 

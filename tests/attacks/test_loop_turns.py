@@ -5,25 +5,37 @@ them each API's longest array.
 """
 
 import asyncio
+from collections import Counter
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.image.configs import TOPIC
+from kquorum.network.requests import ANONYMOUS
+from kquorum.wire.messages.describe_configs import DescribeConfigsRequest
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
-from kquorum.wire.protocol.headers import encode_request
+from kquorum.wire.protocol.headers import decode_message_response, encode_request
 from tests.attacks.long_bodies import long_arrays, long_request
 from tests.attacks.loop_turns import Turns, measured
 from tests.attacks.rig import Rig, rig, send
+from tests.support.acl_worlds import PREFIXED, acl
 
 # About fifty milliseconds.
 MOST_CALLS = 250_000
 NAMES = 4_000
 # More than a broker takes of what Kafka's tools do not divide (metadata.adapters.request_bounds).
 MANY_NAMES = 22_000
+
+
+def newest(api_key: ApiKey, values: dict[str, Any]) -> bytes:
+    version = supported_versions(api_key)[1]
+    return encode_request(api_key, version, 1, "attacker", build(request_class(api_key, version), values))
 
 
 async def calls_of(built: Rig, turns: Turns, server: str, request: bytes) -> tuple[int, bytes | None]:
@@ -87,15 +99,44 @@ def test_the_rights_to_very_many_configs_are_judged_in_slices(tmp_path: Path) ->
             for number in range(19_900)
         ]
         values = {"resources": names, "include_synonyms": False, "include_documentation": False}
-        version = supported_versions(ApiKey.DESCRIBE_CONFIGS)[1]
-        body = build(request_class(ApiKey.DESCRIBE_CONFIGS, version), values)
-        request = encode_request(ApiKey.DESCRIBE_CONFIGS, version, 1, "attacker", body)
+        request = newest(ApiKey.DESCRIBE_CONFIGS, values)
         with measured(counts_calls=True) as turns:
             async with rig(tmp_path, topics=20, allows_clients=False) as built:
                 calls, answer = await calls_of(built, turns, "broker", request)
                 assert answer is not None
                 assert b"t19899" in answer
                 assert calls < MOST_CALLS // 4, turns.what[:200]
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("server", ["controller", "broker"])
+def test_configs_of_which_some_are_refused_are_described_in_slices(tmp_path: Path, server: str) -> None:
+    """One refused resource of 1,900 made a controller build the answer in one piece: a million calls and more."""
+    api_key, count = ApiKey.DESCRIBE_CONFIGS, 1_900
+    version = supported_versions(api_key)[1]
+    # Of each four: one is described, two do not exist, and one is refused.
+    names = [("t1", "t1 missing", f"t1{each}x", f"t2{each}")[each % 4] for each in range(count)]
+    resources = [
+        {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None} for name in names
+    ]
+    values = {"resources": resources, "include_synonyms": False, "include_documentation": False}
+
+    async def work() -> None:
+        with measured(counts_calls=True) as turns:
+            async with rig(tmp_path, topics=20, allows_clients=False) as built:
+                built.allow(acl(Operation.DESCRIBE_CONFIGS, "t1", principal=ANONYMOUS, pattern_type=PREFIXED))
+                calls, answer = await calls_of(built, turns, server, newest(api_key, values))
+                assert answer is not None
+                assert calls < MOST_CALLS // 4, turns.what[:200]
+                results = decode_message_response(DescribeConfigsRequest, version, answer).results
+                codes = Counter(each.error_code for each in results)
+                assert codes == {
+                    ErrorCode.none: count // 4,
+                    ErrorCode.invalid_topic_exception: count // 4,
+                    ErrorCode.unknown_topic_or_partition: count // 4,
+                    ErrorCode.topic_authorization_failed: count // 4,
+                }
 
     asyncio.run(work())
 
@@ -133,9 +174,7 @@ def test_what_a_request_of_an_api_may_weigh_is_known_from_its_first_bytes(tmp_pa
 
 
 def asked(api_key: ApiKey, values: dict[str, Any]) -> bytes:
-    version = supported_versions(api_key)[1]
-    values = {"timeout": 60_000, "timeout_ms": 60_000, "validate_only": False} | values
-    return encode_request(api_key, version, 1, "admin", build(request_class(api_key, version), values))
+    return newest(api_key, {"timeout": 60_000, "timeout_ms": 60_000, "validate_only": False} | values)
 
 
 def new_topic(name: str, partitions: int) -> dict[str, Any]:

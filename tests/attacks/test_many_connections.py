@@ -5,9 +5,12 @@ import asyncio
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kquorum.network.long_requests import MOST_ELEMENTS
+from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.turns import TURN_S, turns_of
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
@@ -16,6 +19,8 @@ from tests.attacks.rig import rig
 from tests.support.single_node import HOST
 
 CONNECTIONS = 100
+LONG_CONNECTIONS = 6
+TOPICS = 60_000
 # The first is read in the loop, the second aside.
 FLOODS = {
     "CreateTopics": (ApiKey.CREATE_TOPICS, ("topics",), 200),
@@ -63,5 +68,44 @@ def test_connections_that_are_ready_at_once_share_one_turn(
                 await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
                 writer.close()
             assert most <= 3
+
+    asyncio.run(work())
+
+
+def test_few_long_requests_are_under_way_at_the_same_time(tmp_path: Path) -> None:
+    """Eight of 199,000 topics were all read before one was answered: garbage collection then took 380 ms of a turn."""
+
+    async def work() -> None:
+        async with rig(tmp_path, topics=1) as built:
+            server = built.broker
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), TOPICS))
+            handle = server._state.handler
+            under_way = most = served = 0
+
+            def counted(context: RequestContext, request: Any, reply: Reply) -> None:
+                nonlocal under_way, most, served
+                under_way += context.elements
+                most = max(most, under_way)
+                served += 1
+
+                def answered(answer: Any) -> None:
+                    nonlocal under_way
+                    under_way -= context.elements
+                    reply(answer)
+
+                handle(context, request, answered)
+
+            server._state.handler = counted
+            peers = [await asyncio.open_connection(HOST, server.bound_port) for _ in range(LONG_CONNECTIONS)]
+            for _, writer in peers:
+                writer.write(frame)
+            # The last leaves without its answer, and its request with it.
+            peers.pop()[1].transport.abort()
+            for reader, writer in peers:
+                await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                writer.close()
+            assert served >= len(peers)
+            assert TOPICS <= most < MOST_ELEMENTS + TOPICS
+            assert under_way == 0
 
     asyncio.run(work())

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kquorum.metadata.controller_apis import QUESTIONS, Question
+from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.wire import message_codec
 from kquorum.wire.codec import decode, encode
 from kquorum.wire.message_schema import Request, Response
+from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types, request_class, response_class
 from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.entities import build
@@ -31,6 +34,15 @@ def answer_of(api_key: int, version: int, answer: Any) -> Any:
     if isinstance(answer, Response):
         return message_codec.decode(message_types(api_key)[1], version, encoded)[0]
     return decode(response_class(api_key, version), encoded)[0]
+
+
+def described(api_key: int, question: DescribeRequest) -> Any:
+    """What a client reads of a node's answer to a question."""
+    asked = QUESTIONS[ApiKey(api_key)]
+    if isinstance(asked, Question):
+        return answer_of(api_key, question.version, asked.describe(question))
+    *_, answer = asked.slices(question, ())
+    return read_answer(api_key, question.version, answer)
 
 
 def read_answer(api_key: int, version: int, answer: Any) -> Any:

@@ -467,6 +467,13 @@ def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_pat
             assert identity.certificate == ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERT") :])
             server_side.write(call(1))
             assert await reader.readexactly(CALL_BYTES) == call(1)
+            # In a record each, which come at once.
+            calls = [call(stream) for stream in (3, 5, 7)]
+            for each in calls:
+                writer.write(each)
+            sent = OPENING + call(1) + b"".join(calls)
+            await until(lambda: rig.behind.all == len(sent))
+            assert rig.behind.got[name] == sent
             writer.transport.abort()
             # Without TLS, and without a certificate.
             plain, stranger = await rig.connect()

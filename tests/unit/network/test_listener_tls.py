@@ -1,6 +1,8 @@
 """TLS on accepted connections: counted from the first moment, and in nobody else's way when it fails."""
 
 import asyncio
+import gc
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +18,7 @@ from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
+    FLEXIBLE,
     HOST,
     Held,
     RawClient,
@@ -198,5 +201,41 @@ def test_stop_lets_replies_go_out_over_tls(run: RunTest, pem: Path) -> None:
             client.writer.close()
             await stopping
             assert server.counters.open_connections == 0
+
+    run(test())
+
+
+def test_a_closed_connection_leaves_nothing_of_tls_for_the_garbage_collector(run: RunTest, pem: Path) -> None:
+    """15,000 connections made the memory of a node grow from 118 to 270 MiB: each held up to 300 KB until then."""
+
+    def protocols() -> int:
+        return sum(type(each).__name__ == "SSLProtocol" for each in gc.get_objects())
+
+    def ask_and_leave(port: int, context: ssl.SSLContext) -> None:
+        with (
+            socket.create_connection((HOST, port)) as plain,
+            context.wrap_socket(plain, server_hostname=HOST) as peer,
+        ):
+            peer.sendall(echo_request("x", 1))
+            assert peer.recv(4)
+
+    async def test() -> None:
+        context = client_context(pem)
+        async with serving(
+            lambda _context, request, reply: reply(echo_response(FLEXIBLE, request.key)), security=tls(pem)
+        ) as server:
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(5):
+                    await asyncio.to_thread(ask_and_leave, server.bound_port, context)
+                await until(lambda: not server._state.connections)
+                await until(lambda: not protocols())
+                with socket.create_connection((HOST, server.bound_port)) as stranger:
+                    stranger.sendall(b"\x16\x03\x01\x00\x05hello")
+                    await until(lambda: server.counters.failed_tls_handshakes == 1)
+                await until(lambda: not protocols())
+            finally:
+                gc.enable()
 
     run(test())

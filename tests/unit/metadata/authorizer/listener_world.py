@@ -26,7 +26,7 @@ from kquorum.wire.protocol.headers import (
     encode_response_header,
 )
 from kquorum.wire.protocol.warm_up import warm_version
-from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
+from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl, creations
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
 
@@ -59,19 +59,7 @@ class ListenerWorld:
         )
 
     def allow(self, *entries: AccessControlEntry) -> "ListenerWorld":
-        creations = [
-            {
-                "resource_type": entry.resource_type,
-                "resource_name": entry.resource_name,
-                "resource_pattern_type": entry.pattern_type,
-                "principal": entry.principal,
-                "host": entry.host,
-                "operation": entry.operation,
-                "permission_type": entry.permission_type,
-            }
-            for entry in entries
-        ]
-        self.world.ask(ApiKey.CREATE_ACLS, 3, creations=creations)
+        self.world.ask(ApiKey.CREATE_ACLS, 3, creations=creations(entries))
         return self
 
     def allow_on_cluster(self, operation: Operation) -> "ListenerWorld":

@@ -16,7 +16,7 @@ from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import response_class, supported_versions
 from kquorum.wire.protocol.entities import build
-from tests.support.api_calls import as_read
+from tests.support.api_calls import as_read, described
 from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
@@ -95,7 +95,7 @@ class Barrage:
             is_controller=self.requests.random.random() < 0.5,
             node_configs={HMAC_KEY_CONFIG: SECRET},
         )
-        return QUESTIONS[request.api_key].describe(question)
+        return described(request.api_key, question)
 
     def _ask(self, request: ControllerRequest) -> Values:
         world = self.world

@@ -6,15 +6,13 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
-from kquorum.metadata.controller_apis import QUESTIONS
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from kquorum.wire.codec import encode
+from kquorum.wire import message_codec
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import response_class, supported_versions
-from kquorum.wire.protocol.entities import build
-from tests.support.api_calls import answer_of, request_of
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.api_calls import described, request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 
 
@@ -59,10 +57,9 @@ def answer(api_key: ApiKey, version: int, node_id: int = 1, **values: Any) -> An
         node_id=node_id,
         node_configs=STATIC,
     )
-    answer = QUESTIONS[api_key].describe(question)
-    encoded = encode(build(response_class(api_key, version), answer))
-    assert b"hush" not in encoded
-    return answer_of(api_key, version, answer)
+    found = described(api_key, question)
+    assert b"hush" not in message_codec.encode(found, version)
+    return found
 
 
 def result(
