@@ -64,6 +64,7 @@ from kquorum.metadata.describe.configs import describe_configs, list_config_reso
 from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials
+from kquorum.metadata.describe.slices import Elements, encoded_in_slices
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -153,8 +154,15 @@ def _administration(
     return Decision(api_key, authorization, is_forwardable=True, entry_limit=entry_limit, decide=decide)
 
 
-def _question(api_key: ApiKey, authorization: Authorization, describe: Describer) -> Question:
-    return Question(api_key, authorization, entry_limit=EntryLimit.USUAL, describe=describe)
+def _question(
+    api_key: ApiKey, authorization: Authorization, describe: Callable[[DescribeRequest], Response | Elements]
+) -> SlicedQuestion:
+    """Its answer is as long as the cluster has such things; all of a request is allowed, or nothing."""
+
+    def slices(question: DescribeRequest, _refused: Sequence[Any]) -> Iterator[EncodedBody | None]:
+        return encoded_in_slices(describe(question), question.version)
+
+    return SlicedQuestion(api_key, authorization, entry_limit=EntryLimit.USUAL, slices=slices)
 
 
 _CLUSTER_ACTION: Final = on_cluster(Operation.CLUSTER_ACTION)
@@ -242,10 +250,11 @@ _LINES: Final[tuple[ControllerApi, ...]] = (
     ),
     _question(ApiKey.DESCRIBE_CLIENT_QUOTAS, _DESCRIBE_CONFIGS, describe_client_quotas),
     _question(ApiKey.LIST_CONFIG_RESOURCES, _DESCRIBE_CONFIGS, list_config_resources),
-    _question(
+    Question(
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
         Authorization(rule=judge_describe_tokens, needs_authorizer=False),
-        describe_delegation_token,
+        entry_limit=EntryLimit.USUAL,
+        describe=describe_delegation_token,
     ),
 )
 CONTROLLER_APIS: Final[Mapping[ApiKey, ControllerApi]] = {api.api_key: api for api in _LINES}

@@ -96,9 +96,10 @@ class RequestAuthorizer:
         image: MetadataImage,
         topics: TopicsImage | None = None,
     ) -> Iterator[AuthorizationResult | None]:
-        """What `judge` answers, after None for each slice of work; all by the ACLs of one image. Only for a rule with
-        slices."""
-        assert authorization.slices is not None, "the rule has no slices"
+        """What `judge` answers, after None for each slice of work; all by the ACLs of one image."""
+        if authorization.slices is None:
+            yield self.judge(authorization, request, image, topics)
+            return
         if self._authorizer is None and authorization.needs_authorizer:
             yield AuthorizationResult(Verdict(request.body))
             return

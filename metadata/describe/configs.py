@@ -39,6 +39,7 @@ from kquorum.metadata.controller.configs.alter_configs import node_id_of
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller.topics.names import check_topic_name
 from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.describe.slices import Elements, Steps, ordered
 from kquorum.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
@@ -67,33 +68,37 @@ from kquorum.wire.protocol.arrays import array_length
 from kquorum.wire.protocol.headers import EncodedBody
 
 
-def list_config_resources(question: DescribeRequest) -> ListConfigResourcesResponse:
+def list_config_resources(question: DescribeRequest) -> ListConfigResourcesResponse | Elements:
     request: ListConfigResourcesRequest = question.body
     supported = (CLIENT_METRICS,) if question.version == 0 else tuple(sorted(_NAMES))
     asked = tuple(dict.fromkeys(request.resource_types))
     types = asked or supported
     if not set(types) <= set(supported):
         return ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
-    resources = [
-        ListedConfigResource(resource_type=resource_type, resource_name=name)
-        for resource_type in types
-        for name in _NAMES[resource_type](question.image)
-    ]
-    return ListConfigResourcesResponse(config_resources=tuple(resources))
+    return Elements(ListConfigResourcesResponse(), "config_resources", _listed(question.image, types))
+
+
+def _listed(image: MetadataImage, types: Iterable[int]) -> Steps[ListedConfigResource]:
+    for resource_type in types:
+        for name in ordered(_NAMES[resource_type](image), key=_NAME_ORDER.get(resource_type, str)):
+            if name is None:
+                yield None
+            else:
+                yield ListedConfigResource(resource_type=resource_type, resource_name=name)
 
 
 def _topics(image: MetadataImage) -> Iterable[str]:
-    return sorted(image.topics.by_name)
+    return image.topics.by_name
 
 
 def _brokers(image: MetadataImage) -> Iterable[str]:
     """Fenced ones too: they are registered, and have their configs."""
-    return map(str, sorted(image.cluster.brokers))
+    return map(str, image.cluster.brokers)
 
 
 def _configured(resource_type: int) -> Callable[[MetadataImage], Iterable[str]]:
     """What is there only by being configured."""
-    return lambda image: sorted(each.name for each in image.configs.resources if each.type == resource_type)
+    return lambda image: (each.name for each in image.configs.resources if each.type == resource_type)
 
 
 _NAMES: Mapping[int, Callable[[MetadataImage], Iterable[str]]] = {
@@ -103,6 +108,10 @@ _NAMES: Mapping[int, Callable[[MetadataImage], Iterable[str]]] = {
     CLIENT_METRICS: _configured(CLIENT_METRICS),
     GROUP: _configured(GROUP),
 }
+
+
+# Others by name.
+_NAME_ORDER: Mapping[int, Callable[[str], Any]] = {BROKER: int, BROKER_LOGGER: int}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

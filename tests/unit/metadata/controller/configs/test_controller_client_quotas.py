@@ -20,6 +20,7 @@ from kquorum.wire.messages.describe_client_quotas import (
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
+from tests.support.sliced_answers import whole
 
 Entity = Mapping[str, str | None]
 RATE = "producer_byte_rate"
@@ -271,9 +272,8 @@ def described(
     values = {"components": components, "strict": strict}
     body = request_of(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, values)
     image = world.controller.committed_image
-    response = describe_client_quotas(
-        DescribeRequest(body=body, version=version, image=image, principal="User:a", node_id=1)
-    )
+    question = DescribeRequest(body=body, version=version, image=image, principal="User:a", node_id=1)
+    response: DescribeClientQuotasResponse = whole(describe_client_quotas(question), version)
     assert answer_of(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, response) == response
     return response
 

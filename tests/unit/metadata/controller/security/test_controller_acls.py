@@ -15,6 +15,7 @@ from kquorum.wire.metadata_records.security import AccessControlEntryRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
+from tests.support.sliced_answers import whole
 
 NONE, INVALID = ErrorCode.none, ErrorCode.invalid_request
 TOPIC, CLUSTER, USER = 2, 4, 7
@@ -69,7 +70,7 @@ def describe(world: World, version: int = 3, **changes: Any) -> DescribeAclsResp
         principal="User:alice",
         node_id=1,
     )
-    response = describe_acls(question)
+    response: DescribeAclsResponse = whole(describe_acls(question), version)
     assert answer_of(ApiKey.DESCRIBE_ACLS, version, response) == response
     return response
 

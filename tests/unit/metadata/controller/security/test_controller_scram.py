@@ -19,6 +19,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, at_level, kinds
+from tests.support.sliced_answers import whole
 
 SHA_256, SHA_512 = 1, 2
 SALT, SALTED = b"salt-of-a-test", b"salted-password-of-a-test"
@@ -172,9 +173,8 @@ def described(world: World, *users: str, all_of_them: bool = False) -> DescribeU
     values = {"users": None if all_of_them else [{"name": each} for each in users]}
     body = request_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, values)
     image = world.controller.committed_image
-    response = describe_user_scram_credentials(
-        DescribeRequest(body=body, version=0, image=image, principal="User:a", node_id=1)
-    )
+    question = DescribeRequest(body=body, version=0, image=image, principal="User:a", node_id=1)
+    response: DescribeUserScramCredentialsResponse = whole(describe_user_scram_credentials(question), 0)
     assert answer_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, response) == response
     return response
 
