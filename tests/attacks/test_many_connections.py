@@ -3,6 +3,7 @@ its peers) comes in between. Counted in requests for each iteration of the loop,
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -173,3 +174,30 @@ def test_long_metadata_answers_of_many_connections_are_one_slice_a_turn(
     asyncio.run(work())
     assert slices >= 2 * 8
     assert most == 1
+
+
+def test_a_request_that_is_never_answered_holds_other_long_ones_up_for_a_time_only(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with rig(tmp_path, topics=1) as built:
+            state = built.broker._state
+            state.limits = replace(state.limits, request_timeout_ms=300)
+            handle, came = state.handler, asyncio.Event()
+
+            def forgetful(*_request: object) -> None:
+                state.handler = handle
+                came.set()
+
+            state.handler = forgetful
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), MOST_ELEMENTS + 1))
+            _, forgotten = await asyncio.open_connection(HOST, built.broker.bound_port)
+            forgotten.write(frame)
+            await came.wait()
+            forgotten.transport.abort()
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), 10_000))
+            reader, writer = await asyncio.open_connection(HOST, built.broker.bound_port)
+            writer.write(frame)
+            async with asyncio.timeout(30):
+                assert await reader.readexactly(4)
+            writer.close()
+
+    asyncio.run(work())
