@@ -66,6 +66,8 @@ class ServerConnection(asyncio.Protocol):
         self._is_reading = False  # a long request or the classes of an old version, in another thread
         # A long request that was read, and waits for the connection's turn.
         self._was_read: Callable[[], None] | None = None
+        # Of the long requests without an answer, those that a handler has among them.
+        self._places: set[Place] = set()
         self._ending = False  # no further request is served
         self._turns = turns_of(loop)
         self.closed: asyncio.Future[None] = loop.create_future()
@@ -109,6 +111,8 @@ class ServerConnection(asyncio.Protocol):
         self._end()
         self._flow_control.end()
         self._transport = LOST
+        if self._places:
+            self._loop.call_later(self._state.limits.request_timeout_ms / 1000, self._leave_all)
         self._state.connections.discard(self)
         self._lease.give_back()
         self.closed.set_result(None)
@@ -254,7 +258,17 @@ class ServerConnection(asyncio.Protocol):
             self._is_reading = True
             begin = partial(self._begin_reading, frame, reading)
             place = self._state.shared.long_requests.ask(begin)
-            reading.reply.when_answered = place.leave
+            self._places.add(place)
+            reading.reply.when_answered = partial(self._leave, place)
+
+    def _leave(self, place: Place) -> None:
+        self._places.discard(place)
+        place.leave()
+
+    def _leave_all(self) -> None:
+        """What the handler has not answered for so long after the client has gone holds up no other."""
+        for place in tuple(self._places):
+            self._leave(place)
 
     def _begin_reading(self, frame: bytes, reading: Reading, place: Place) -> None:
         """When it is the request's turn to be read."""
