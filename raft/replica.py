@@ -374,7 +374,7 @@ class Replica:
         self.accumulator.end()
         self.displaced_fetches.extend(parked.request_id for parked in leader.parked.values())
         error = ErrorCode.not_leader_or_follower
-        if leader.change is not None:
+        if leader.change is not None and leader.change.request_id is not None:
             message = "the leader lost its epoch; look at the voters before you ask again"
             self.respond(leader.change.request_id, ChangeVotersResponse(error=error, message=message))
         if leader.transfer is not None and leader.transfer.request_id is not None:
