@@ -22,7 +22,7 @@ DELAY_MS_MAX = 10
 
 
 def play(seed: int) -> bool:
-    """Answers whether the spare was damaged before it was a voter; raises InvariantBroken where no leader comes back."""
+    """Answers whether the spare was damaged, no voter yet; raises InvariantBroken where no leader comes back."""
     draw = Random(seed)
     stage = Stage(1, 1, dynamic=True)
     stage.network.weather = Weather(draw.randint(1, DELAY_MS_MAX))
@@ -71,5 +71,4 @@ def test_a_leader_comes_back_whenever_a_spare_was_damaged(seed: int) -> None:
 def test_the_seeds_show_what_they_are_for() -> None:
     assert sum(map(play, SEEDS)) > len(SEEDS) // 2
     with MUTANTS["voter_for_what_it_had"].apply(), pytest.raises(InvariantBroken, match="a node leads again"):
-        for seed in SEEDS:
-            play(seed)
+        list(map(play, SEEDS))
