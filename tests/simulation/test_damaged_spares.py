@@ -1,7 +1,7 @@
 """A spare that comes back with a damaged log around the moment at which it is added, at times drawn from a seed.
 
 As one of two voters it would not help to elect the leader again: the quorum would have no leader for good. What the
-process before had sent, and has not arrived, is lost: a spare whose last Fetch arrives is one that was damaged as a voter.
+process before had sent, and has not arrived, is lost: were its last Fetch to arrive, it would be damaged as a voter.
 """
 
 from collections.abc import Callable
