@@ -291,6 +291,8 @@ class World:
         """The process dies with its turn half carried out: after the append, the state, or the messages."""
         if ready.truncate_to is not None:
             host.disk.truncate_to(ready.truncate_to)
+        is_silent = host.dies_at_step < 3
+        unknown = self.checkers.log.unknown(ready.append)
         self.checkers.log.before_append(host, ready.append)
         host.disk.append(ready.append)
         if host.dies_at_step >= 2 and ready.quorum_state is not None:
@@ -299,6 +301,8 @@ class World:
             self.network.send(host, ready)
         self.note("node %d dies in its turn, after step %d", host.node_id, host.dies_at_step)
         self.crash_and_revive(host, host.revives_after_ms)
+        if is_silent:
+            self.checkers.log.forget_lost(host, unknown)
 
     def _arm_timer(self, host: Host, ready: Ready) -> None:
         """One wake-up call is in the queue at most, and it goes on to the deadline if that was put off since."""
