@@ -7,6 +7,7 @@ A snapshot that comes in is written to a `.part` file, checked from end to end o
 and its name flushed. So a file under the final name is always whole, whenever the power fails.
 """
 
+import errno
 import logging
 import os
 import re
@@ -183,11 +184,12 @@ class SnapshotStore:
     def write_chunk(self, chunk: SnapshotChunk) -> None:
         """The next bytes; position 0 begins a new file in the place of one that was under way.
 
-        Raises StorageFull (nothing is kept then: it begins again at 0), SnapshotUnsound for what follows, or
+        Raises StorageFull (nothing is kept then: it begins again at 0; nor is it begun where there is less space than
+        the whole file takes), SnapshotUnsound for what follows, or
         StorageFailed.
         """
         try:
-            incoming = self._begin(chunk.snapshot_id) if chunk.position == 0 else self._incoming
+            incoming = self._begin(chunk) if chunk.position == 0 else self._incoming
             if incoming is None or (incoming.snapshot_id, incoming.size) != (
                 chunk.snapshot_id,
                 chunk.position,
@@ -255,12 +257,21 @@ class SnapshotStore:
             raise SnapshotGone(f"{path} is gone") from error
         raise SnapshotDamaged(f"{path} cannot be served: {problem}")
 
-    def _begin(self, snapshot_id: OffsetAndEpoch) -> _Incoming:
+    def _begin(self, chunk: SnapshotChunk) -> _Incoming:
         self.drop()
+        self._check_space(chunk.size)
+        snapshot_id = chunk.snapshot_id
         part = self._part_of(snapshot_id)
         descriptor = self._fs.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self._incoming = _Incoming(snapshot_id, part, descriptor)
         return self._incoming
+
+    def _check_space(self, size: int) -> None:
+        """A leader may claim any size: the others that write to this disk must not have to make way for it."""
+        free_bytes = self._fs.free_bytes(self._folder)
+        if size > free_bytes:
+            reason = f"the leader says that it has {size} bytes, and {free_bytes} are free"
+            raise OSError(errno.ENOSPC, reason)
 
     def _part_of(self, snapshot_id: OffsetAndEpoch) -> Path:
         """The node's own snapshot of the same name may be being written: this one has a name of its own."""

@@ -25,7 +25,11 @@ ID = OffsetAndEpoch(30, 1)
 def chunks(content: bytes, size: int, snapshot_id: OffsetAndEpoch = ID) -> list[SnapshotChunk]:
     return [
         SnapshotChunk(
-            snapshot_id, position, content[position : position + size], position + size >= len(content)
+            snapshot_id,
+            position,
+            content[position : position + size],
+            position + size >= len(content),
+            len(content),
         )
         for position in range(0, len(content), size)
     ]
