@@ -86,7 +86,9 @@ class Snapshots:
         ends = sorted(
             each.offset
             for each in disk.snapshots
-            if each in known and disk.log_start_offset < each.offset <= node.high_watermark
+            # As in the driver: a damaged log may end below a snapshot until it is mended.
+            if each in known
+            and disk.log_start_offset < each.offset <= min(node.high_watermark, disk.log_end_offset)
         )
         if not ends:
             return
