@@ -242,7 +242,7 @@ class Replica:
     # Changes of role
 
     def become_unattached(self, epoch: int, now_ms: int, cause: str, leader_id: int = NO_LEADER) -> None:
-        deadline = self._unattached_deadline_ms(now_ms)
+        deadline = None if epoch >= MAX_EPOCH else self._unattached_deadline_ms(now_ms)
         self._leave(Unattached(deadline), epoch, cause)
         voted = self.state.voted if epoch == self.epoch else None
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=leader_id, voted=voted))
@@ -271,7 +271,8 @@ class Replica:
             role.election_deadline_ms = self._unattached_deadline_ms(now_ms)
 
     def become_prospective(self, now_ms: int, cause: str) -> None:
-        assert self.may_stand
+        """A candidate that lost passes through here also where no epoch is left to stand in (`stop_standing`)."""
+        assert self.may_stand or isinstance(self.role, Candidate)
         role = Prospective(now_ms + self.random_election_timeout_ms(), cause, granted=self._own_vote())
         self._leave(role, self.epoch, cause)
 

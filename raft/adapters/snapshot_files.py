@@ -171,7 +171,8 @@ class SnapshotStore:
         """Up to `max_bytes` from `position`, and the whole file's size in bytes.
 
         Reading from 0 checks it first: no replica should fetch gigabytes that cannot be loaded. Checks take a tenth of
-        the thread's time at most, however often a replica begins. A damaged one is set aside. Raises SnapshotGone or StorageFailed.
+        the thread's time at most, however often a replica begins. A damaged one is set aside. Raises SnapshotGone or
+        StorageFailed.
         """
         path = snapshot_path(self._folder, snapshot_id)
         if position == 0:
@@ -192,8 +193,7 @@ class SnapshotStore:
         """The next bytes; position 0 begins a new file in the place of one that was under way.
 
         Raises StorageFull (nothing is kept then: it begins again at 0; nor is it begun where there is less space than
-        the whole file takes), SnapshotUnsound for what follows, or
-        StorageFailed.
+        the whole file takes), SnapshotUnsound for what follows, or StorageFailed.
         """
         try:
             incoming = self._begin(chunk) if chunk.position == 0 else self._incoming
