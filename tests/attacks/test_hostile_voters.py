@@ -1,7 +1,8 @@
-"""A voter that lies to a running quorum: floods, absurd epochs and positions. What it says is answered, and ends no node.
+"""A voter that lies to a running quorum: floods, absurd epochs and positions. Each request is answered, and ends no node.
 
-Raft does not tolerate voters that lie: one can depose leaders, and use the epochs up, as with Kafka. Nothing acknowledged
-may be lost by that, each node must say what is wrong, and the quorum must be brought back by hand.
+Raft does not tolerate voters that lie: one can depose leaders, and use the epochs up, as with Kafka. Nothing that was
+acknowledged may be lost by that, each node must say what is wrong, and an operator can bring the quorum back. A single
+Vote request of the last epoch ended all three controllers, by a failed assertion.
 """
 
 import asyncio
@@ -110,7 +111,9 @@ def check_all_run(cluster: Cluster) -> None:
         assert "internal error" not in told
 
 
-def test_a_quorum_outlives_the_lies_of_a_voter_and_is_brought_back_from_the_last_epoch(tmp_path: Path) -> None:
+def test_a_quorum_outlives_the_lies_of_a_voter_and_is_brought_back_from_the_last_epoch(
+    tmp_path: Path,
+) -> None:
     with Cluster(tmp_path, controllers=3, brokers=0) as cluster:
         cluster.start()
         cluster.leader_id()
