@@ -1,4 +1,4 @@
-"""A voter that lies to a running quorum: floods, absurd epochs and positions. Each request is answered, and ends no node.
+"""A voter that lies to a running quorum: floods, absurd epochs and positions. Each is answered, and ends no node.
 
 Raft does not tolerate voters that lie: one can depose leaders, and use the epochs up, as with Kafka. Nothing that was
 acknowledged may be lost by that, each node must say what is wrong, and an operator can bring the quorum back. A single
