@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from crc32c import crc32c
 
 from kquorum.cli.failures import ExitStatus
 from kquorum.cli.main import run
@@ -94,11 +95,23 @@ def with_changed_byte(made: LogBatch) -> bytes:
     return made.data[:-1] + bytes([made.data[-1] ^ 1])
 
 
+def with_last_offset_delta(delta: int) -> bytes:
+    """A batch of one record that takes so many offsets, and has the checksum for it."""
+    data = bytearray(batch(END, EPOCH).data)
+    data[23:27] = delta.to_bytes(4, "big", signed=True)
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return bytes(data)
+
+
 RECORDS: dict[str, Callable[[], bytes]] = {
     "garbage": lambda: b"\xff" * 1_000,
     "zeros": lambda: bytes(1_000),
     "a wrong checksum": lambda: with_changed_byte(batch(END, EPOCH)),
     "a gap": lambda: batch(END + 1, EPOCH).data,
+    "the farthest offset": lambda: build_batch(2**63 - 1, EPOCH, 1, [(None, b"x")]).data,
+    "an offset below zero": lambda: build_batch(-1, EPOCH, 1, [(None, b"x")]).data,
+    "more offsets than records": lambda: with_last_offset_delta(2**31 - 1),
+    "a last offset before the first": lambda: with_last_offset_delta(-(2**31)),
     "what is there already": lambda: batch(0, 1, 2).data,
     "a later epoch": lambda: batch(END, EPOCH + 1).data,
     "an epoch that goes back": lambda: batch(END, 1).data,
