@@ -75,17 +75,17 @@ class Snapshots:
         host.is_writing_snapshot = False
         self.world.deliver(host, life, SnapshotWritten(snapshot.snapshot_id))
         if self._random() * 100 < self.world.options.retention_percent:
+            self.turn_and_advance(host)
+
+    def turn_and_advance(self, host: Host) -> None:
+        """As in the driver, behind a turn: what that answers is read before the log begins later."""
+        if host.node is not None and host.has_turn_due and host.paused_until_ms <= self.world.now_ms:
+            self.world.turn(host)
+        if not host.writes_state_until_ms:
             self.advance(host)
 
     def advance(self, host: Host) -> None:
-        """Forget the log below a snapshot: below the newest one, or one before.
-
-        As in the driver, that comes behind a turn: what it answers is read before the log begins later.
-        """
-        if host.node is not None and host.has_turn_due and host.paused_until_ms <= self.world.now_ms:
-            self.world.turn(host)
-        if host.writes_state_until_ms:
-            return
+        """Forget the log below a snapshot: below the newest one, or one before."""
         node, disk, now_ms = host.node, host.disk, self.world.now_ms
         if node is None or host.paused_until_ms > now_ms or host.is_installing or host.loading is not None:
             return
