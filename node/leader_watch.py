@@ -7,6 +7,7 @@ from typing import Final
 
 from kquorum.node.logs import log as notable_log
 from kquorum.node.peers import Answer, Heard
+from kquorum.raft.messages import MAX_EPOCH
 from kquorum.raft.ready import RoleChanged
 from kquorum.raft.voters import Endpoint, VoterSet
 from kquorum.wire.wording import counted
@@ -96,6 +97,16 @@ class LeaderWatch:
         before, self._told_before_warning = self._told_before_warning, None
         if before is not None and before == self._told:
             notable_log.info("follows %d in epoch %d again", *before)
+
+
+def why_no_election(epoch: int) -> str | None:
+    """Why no node can be elected any more, whoever answers; None where epochs are left."""
+    if epoch < MAX_EPOCH:
+        return None
+    return (
+        f"epoch {epoch} is the last one there is, so that no node can be elected any more; a voter that claimed such "
+        'an epoch is broken or hostile, and kquorum.log names it (docs/troubleshooting.md, "The epochs are used up")'
+    )
 
 
 def who_is_missing(

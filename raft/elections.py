@@ -174,7 +174,7 @@ def _election_failed(replica: Replica, role: Prospective | Candidate, now_ms: in
     """A candidate that lost waits out its timeout (the randomised back-off) before it asks again."""
     if isinstance(role, Candidate):
         replica.become_prospective(now_ms, cause)
-    else:
+    if not isinstance(role, Candidate) or replica.epoch >= MAX_EPOCH:
         stop_standing(replica, now_ms, cause)
 
 

@@ -254,8 +254,9 @@ def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatc
     """The batches that continue this log; from the first that does not, all are dropped (KAFKA-19012 and kin).
 
     A batch of an epoch above this replica's own cannot be: the leader of this epoch could not have written it. Neither
-    can one that holds more than a batch can: a few KiB of it would take all memory when they are replayed. What is
-    behind much compressed data is left to the next Fetch, as looking at it all would hold up the loop.
+    can one that holds more than a batch can: a few KiB of it would take all memory when they are replayed. One that has
+    more offsets than records would be found to be damage when the log is opened. What is behind much compressed data is
+    left to the next Fetch, as looking at it all would hold up the loop.
     """
     taken: list[LogBatch] = []
     plain_bytes = 0
@@ -268,6 +269,8 @@ def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatc
         try:
             plain_bytes += batch.plain_bytes
         except DecodeError:
+            break
+        if not batch.has_all_offsets:
             break
         if batch.is_control and not replica.voter_history.accepts(taken, batch):
             break

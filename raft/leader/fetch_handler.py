@@ -57,16 +57,17 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
         replica.respond(request_id, response)
         return
     _note_progress(replica, leader, request, now_ms)
-    _displace_earlier_fetch(replica, leader, request)
+    # With this Fetch the replica has given the earlier one up: it waits in one at a time.
+    answer_parked_fetch(replica, leader, request.replica)
     name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
     is_crowded = len(leader.parked) >= MAX_PARKED and not replica.voters.contains(request.replica)
     wait_ms = min(request.max_wait_ms, CROWDED_WAIT_MS) if is_crowded else request.max_wait_ms
     leader.parked.add(name, DelayedFetch(request_id, request, now_ms + wait_ms))
 
 
-def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
-    """A replica waits in one Fetch at a time: with the next one it has given the earlier one up."""
-    earlier = leader.parked.pop(_progress_key(replica, request.replica))
+def answer_parked_fetch(replica: Replica, leader: Leader, fetcher: ReplicaKey) -> None:
+    """Answer the Fetch of this replica that waits, if there is one: a live replica fetches again at once."""
+    earlier = leader.parked.pop(_progress_key(replica, fetcher))
     if earlier is not None:
         # Never "nothing" while there is something: a replica may take that for having it all (`raft.recovery`).
         replica.respond(earlier.request_id, _answer_from(replica, earlier.request))
@@ -168,6 +169,7 @@ def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_
     progress.end_offset = request.fetch_offset
     progress.last_fetch_ms = now_ms
     progress.leader_end_offset_at_fetch = end_offset
+    progress.directory_id = request.replica.directory_id
     if replica.voters.contains(request.replica):
         leader.fetched_since_check.add(request.replica.id)
         confirm_by_fetch(leader, request.replica.id, request.fetch_offset)

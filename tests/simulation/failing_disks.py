@@ -66,7 +66,7 @@ class FailingDisks:
         """Bits flip while a process is down: in the log, or (0) in a snapshot. What cannot be got back from the others
         would be no fault of the core's, so nobody else may be recovering, and a majority must be left."""
         world = self.world
-        if world.operator.wish is not None or not world.operator.survives_without(host):
+        if not world.operator.may_lose(host):
             return
         if host.node is not None:
             world.crash(host)

@@ -137,7 +137,7 @@ def _snapshot(world: "World", action: Action) -> None:
 
 def _retention(world: "World", action: Action) -> None:
     """The log is forgotten up to a snapshot, and older snapshots with it, whoever may be fetching one."""
-    world.snapshots.advance(target_of(world, action))
+    world.snapshots.turn_and_advance(target_of(world, action))
 
 
 def _bad_download(world: "World", action: Action) -> None:

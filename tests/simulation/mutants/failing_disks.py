@@ -10,6 +10,7 @@ from kquorum.raft.messages import FetchRequest, FetchResponse
 from kquorum.raft.recovery import ANONYMOUS
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Leader, ReplicaProgress
+from kquorum.raft.voters import ReplicaKey
 from tests.simulation.mutants.registry import Patch, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 
@@ -95,12 +96,12 @@ def damaged_log_waits_for_an_empty_answer() -> Patch:
 def displaced_fetch_is_answered_with_nothing() -> Patch:
     """Only a Fetch from the end of the log is answered without records."""
 
-    def curt(replica: Replica, leader: Leader, request: FetchRequest) -> None:
-        earlier = leader.parked.pop(request.replica)
+    def curt(replica: Replica, leader: Leader, fetcher: ReplicaKey) -> None:
+        earlier = leader.parked.pop(fetcher)
         if earlier is not None:
             replica.respond(earlier.request_id, fetch_handler._fetch_response(replica))
 
-    return everywhere(fetch_handler._displace_earlier_fetch, curt)
+    return everywhere(fetch_handler.answer_parked_fetch, curt)
 
 
 @mutant(schedule="full_disk_of_the_leader", worlds=_with_full_disks)

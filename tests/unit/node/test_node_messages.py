@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +14,19 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.network.requests import RequestContext
 from kquorum.node.foreign_cluster import EVERY_MS, MAX_REMEMBERED, ForeignClusters, Seldom
-from kquorum.node.leader_watch import LeaderWatch, who_is_missing
+from kquorum.node.leader_watch import LeaderWatch, who_is_missing, why_no_election
 from kquorum.node.logs import log as notable_log
 from kquorum.node.peers import Answer, Heard, PeerWatch
 from kquorum.node.voter_watch import VoterWatch
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
-from kquorum.raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
+from kquorum.raft.messages import (
+    MAX_EPOCH,
+    DescribeQuorumResponse,
+    FetchResponse,
+    ReplicaStatus,
+    VoteResponse,
+)
 from kquorum.raft.ready import RoleChanged, VotersChanged
 from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -125,6 +132,16 @@ def test_going_back_to_a_leader_that_was_given_up_is_no_leader(heard_lines: pyte
         assert on_terminal(heard_lines)[-1] == "follows 2 in epoch 3 again"
 
     run(work())
+
+
+def test_the_last_epoch_is_named_as_the_reason_for_no_leader() -> None:
+    """Whoever answers, no node can be elected in a later one: to look for silent peers would be in vain."""
+    assert why_no_election(MAX_EPOCH - 1) is None
+    reason = why_no_election(MAX_EPOCH)
+    assert reason is not None
+    assert f"epoch {MAX_EPOCH} is the last one there is" in reason
+    page = (Path(__file__).resolve().parents[3] / "docs" / "troubleshooting.md").read_text()
+    assert "## The epochs are used up" in page
 
 
 def test_a_node_that_leaves_misses_no_peer(heard_lines: pytest.LogCaptureFixture) -> None:

@@ -235,7 +235,9 @@ class History:
         content, size = snapshot_content(snapshot.epoch), 50
         for position in range(0, len(content), size):
             piece = content[position : position + size]
-            self.store.write_chunk(SnapshotChunk(snapshot, position, piece, position + size >= len(content)))
+            self.store.write_chunk(
+                SnapshotChunk(snapshot, position, piece, position + size >= len(content), len(content))
+            )
         self.possible.append(State(snapshot.offset, (), begun_anew=True))
         self.store.finish(snapshot)
         self.log.truncate_fully_to(snapshot.offset)

@@ -43,7 +43,10 @@ from tests.unit.raft.adapters.driver_parts import (
 
 ID = OffsetAndEpoch(5, 1)
 NEWER = OffsetAndEpoch(9, 1)
-CHUNKS = (SnapshotChunk(ID, 0, b"abc", is_last=False), SnapshotChunk(ID, 3, b"de", is_last=True))
+CHUNKS = (
+    SnapshotChunk(ID, 0, b"abc", is_last=False, size=5),
+    SnapshotChunk(ID, 3, b"de", is_last=True, size=5),
+)
 
 
 @dataclass

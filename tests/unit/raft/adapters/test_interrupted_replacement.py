@@ -58,7 +58,7 @@ def test_a_snapshot_whose_name_is_not_durable_yet(*, is_refused: bool) -> None:
     """Emptied for a name that goes away again, the log would be gone without a word."""
     fs = disk_with_log()
     store, content = SnapshotStore(FOLDER, fs), snapshot_content(AHEAD.epoch)
-    store.write_chunk(SnapshotChunk(AHEAD, 0, content, True))
+    store.write_chunk(SnapshotChunk(AHEAD, 0, content, True, len(content)))
     was_renamed = False
 
     def end_after_rename(_count: int, name: str) -> None:

@@ -175,6 +175,7 @@ class DynamicContext(RaftContext):
         assert self.add(voter_of(node_id), **fields) is None
         request_id = self.last_request_id
         self.say_versions()
+        self.catch_up(node_id)
         return request_id
 
     # The following side

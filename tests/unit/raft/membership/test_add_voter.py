@@ -32,6 +32,8 @@ def test_a_caught_up_observer_becomes_a_voter_in_force_at_once_and_answered_when
     assert (outbound.destination_id, outbound.endpoint) == (4, NEW.endpoints[0])
     assert leader.voter_ids == (1, 2, 3), "nothing is appended before the new node was asked"
     leader.say_versions()
+    assert leader.voter_ids == (1, 2, 3), "nothing is appended before the new node has fetched once more"
+    leader.catch_up(4)
     assert leader.voter_ids == (1, 2, 3, 4)
     offset = leader.log_end_offset - 1
     assert list(quorum_records(leader.log[-1])) == [VotersAt(offset, leader.node.voters)]
@@ -64,14 +66,37 @@ def test_what_was_proposed_before_stands_before_the_new_voters(leader: DynamicCo
     leader.add(NEW)
     offset = leader.node.propose(leader.now_ms, leader.node.leader_epoch, [b"before"])
     leader.say_versions()
+    leader.catch_up(4)
     after = leader.node.propose(leader.now_ms, leader.node.leader_epoch, [b"after"])
     leader.turn()
     (set_offset,) = [record.offset for record in quorum_records(leader.log[-2])]
     assert (offset + 1, set_offset + 1) == (set_offset, after)
 
 
-def test_one_who_adds_itself_is_answered_before_the_commit(leader: DynamicContext) -> None:
-    """ackWhenCommitted=false: the commit may need its own next Fetch."""
-    waiting = leader.begin_add(4, ack_when_committed=False)
+def test_a_replica_that_adds_itself_is_answered_before_it_fetches(leader: DynamicContext) -> None:
+    """ackWhenCommitted=false: it does not fetch while it waits for the answer."""
+    leader.catch_up(4)
+    leader.add(NEW, ack_when_committed=False)
+    waiting = leader.last_request_id
+    leader.say_versions()
     assert leader.answer_of(waiting).error is ErrorCode.none
+    assert leader.voter_ids == (1, 2, 3)
+    leader.responses.clear()
+    leader.catch_up(4)
+    assert leader.voter_ids == (1, 2, 3, 4)
     assert leader.node.high_watermark < leader.log_end_offset
+    leader.commit()
+    assert leader.node.high_watermark == leader.log_end_offset
+    assert waiting not in leader.responses, "it is answered once"
+
+
+def test_the_fetch_of_the_new_node_that_waits_is_answered_so_that_it_fetches_again(
+    leader: DynamicContext,
+) -> None:
+    """Otherwise each addition would take as long as a Fetch waits."""
+    leader.catch_up(4)
+    fetch = leader.last_request_id
+    leader.add(NEW)
+    assert fetch not in leader.responses
+    leader.say_versions()
+    assert fetch in leader.responses

@@ -81,6 +81,7 @@ def test_one_change_at_a_time(leader: DynamicContext, is_appended: bool) -> None
     leader.add(NEW)
     if is_appended:
         leader.say_versions()
+        leader.catch_up(4)
     leader.catch_up(5)
     assert leader.add(voter_of(5)).error is ErrorCode.request_timed_out
     assert leader.remove(key_of(2)).error is ErrorCode.request_timed_out
@@ -203,8 +204,10 @@ def test_a_late_answer_of_the_node_before_is_not_the_new_nodes(leader: DynamicCo
     assert leader.add(NEW) is None
     waiting = leader.last_request_id
     leader.answer(late, ApiVersionsResponse(kraft_versions=BOTH))
+    leader.catch_up(4)
     assert (leader.answer_of(waiting), leader.voter_ids) == (None, (1, 2, 3))
     leader.say_versions()
+    leader.catch_up(4)
     assert leader.voter_ids == (1, 2, 3, 4)
 
 
@@ -246,7 +249,8 @@ def test_a_node_that_never_caught_up_or_did_so_long_ago_is_not_added(leader: Dyn
     assert leader.voter_ids == (1, 2, 3)
 
 
-def is_added(leader: DynamicContext, node_id: int) -> bool:
+def is_asked_for(leader: DynamicContext, node_id: int) -> bool:
+    """Whether the leader, for all that it remembers of this node, would have it fetch once more and then add it."""
     leader.add(voter_of(node_id))
     waiting = leader.last_request_id
     leader.say_versions()
@@ -268,16 +272,16 @@ def test_a_node_that_lost_part_of_its_log_has_to_catch_up_once_more(leader: Dyna
     lagging_log(leader)
     leader.catch_up(4)
     leader.catch_up(4, 1)
-    assert not is_added(leader, 4)
+    assert not is_asked_for(leader, 4)
     leader.catch_up(4)
-    assert is_added(leader, 4)
+    assert is_asked_for(leader, 4)
 
 
 def test_a_node_that_only_lags_is_added(leader: DynamicContext) -> None:
     """As with Kafka, and as under load: it was at the end once, and never fell back."""
     lagging_log(leader)
     leader.catch_up(4, leader.log_end_offset - 2)
-    assert is_added(leader, 4)
+    assert is_asked_for(leader, 4)
 
 
 @pytest.mark.parametrize("is_due", [False, True])
@@ -292,7 +296,7 @@ def test_a_node_that_asks_where_the_log_ends_has_to_catch_up_once_more(
     response = leader.receive(asked)
     assert response.diverging == OffsetAndEpoch(leader.log_end_offset, leader.node.leader_epoch)
     leader.catch_up(4, before)
-    assert not is_added(leader, 4)
+    assert not is_asked_for(leader, 4)
     if is_due:
         # Under load it never is at the very end; it passes what was the end at its last Fetch.
         end_offset = leader.log_end_offset
@@ -302,7 +306,7 @@ def test_a_node_that_asks_where_the_log_ends_has_to_catch_up_once_more(
         leader.catch_up(4, end_offset)
     else:
         leader.catch_up(4)
-    assert is_added(leader, 4)
+    assert is_asked_for(leader, 4)
 
 
 def test_a_node_that_has_to_come_in_by_a_snapshot_has_to_catch_up_once_more(leader: DynamicContext) -> None:
@@ -311,9 +315,112 @@ def test_a_node_that_has_to_come_in_by_a_snapshot_has_to_catch_up_once_more(lead
     leader.feed(SnapshotWritten(end))
     leader.feed(LogStartAdvanced(end.offset))
     leader.catch_up(4, end.offset - 2)
-    assert not is_added(leader, 4)
+    assert not is_asked_for(leader, 4)
     leader.catch_up(4)
-    assert is_added(leader, 4)
+    assert is_asked_for(leader, 4)
+
+
+# What a node fetched before it was asked proves nothing: the process that was so far may be gone.
+
+
+def asked(leader: DynamicContext, **fields: object) -> int:
+    """Node 4 has caught up, and has said what it supports; the log grows on. Answers the request that waits."""
+    leader.catch_up(4)
+    assert leader.add(NEW, **fields) is None
+    waiting = leader.last_request_id
+    leader.node.propose(leader.now_ms, leader.node.leader_epoch, [b"a"])
+    leader.turn()
+    leader.commit()
+    leader.say_versions()
+    return waiting
+
+
+def test_a_node_that_does_not_fetch_any_more_is_not_added(leader: DynamicContext) -> None:
+    waiting = asked(leader)
+    leader.advance(leader.config.request_timeout_ms - 1)
+    assert (leader.answer_of(waiting), leader.voter_ids) == (None, (1, 2, 3))
+    leader.advance(1)
+    answer = leader.answer_of(waiting)
+    assert answer.error is ErrorCode.request_timed_out
+    assert "node 4 has not fetched up to the end of the log since it was asked" in answer.message
+    leader.catch_up(4)
+    assert leader.voter_ids == (1, 2, 3), "the request is over"
+
+
+LESS: dict[str, Callable[[DynamicContext], object]] = {
+    "its log ends earlier": lambda leader: leader.catch_up(4, 1),
+    "it has what it had": lambda leader: leader.catch_up(4, leader.log_end_offset - 1),
+    "it asks where the log ends": lambda leader: leader.receive(
+        leader.fetch(4, FARTHEST_OFFSET, leader.node.leader_epoch)
+    ),
+    "it has another disk": lambda leader: leader.catch_up(voter_of(4, directory=99).key),
+    "another node fetches": lambda leader: leader.catch_up(5),
+    "it does not say who it is": lambda leader: leader.receive(
+        replace(leader.fetch(4, leader.log_end_offset, leader.node.leader_epoch), replica=ReplicaKey(-1))
+    ),
+}
+
+
+@pytest.mark.parametrize("adds_itself", [False, True])
+@pytest.mark.parametrize("name", LESS)
+def test_a_node_is_added_once_it_has_fetched_all_since_it_was_asked(
+    leader: DynamicContext, name: str, *, adds_itself: bool
+) -> None:
+    """A spare that came back with a damaged log, and whose first Fetch had not arrived, became a voter for what it had
+    before: with it as one of two voters the leader could not be replaced."""
+    waiting = asked(leader, ack_when_committed=not adds_itself)
+    LESS[name](leader)
+    assert leader.voter_ids == (1, 2, 3)
+    leader.catch_up(4)
+    assert leader.voter_ids == (1, 2, 3, 4)
+    leader.commit()
+    assert leader.answer_of(waiting).error is ErrorCode.none
+
+
+def test_a_node_under_load_is_added_for_what_was_the_end_at_its_last_fetch(leader: DynamicContext) -> None:
+    """The log has always grown meanwhile: it need not be at the very end."""
+    asked(leader)
+    leader.catch_up(4, leader.log_end_offset - 1)
+    end_offset = leader.log_end_offset
+    leader.node.propose(leader.now_ms, leader.node.leader_epoch, [b"b"])
+    leader.turn()
+    leader.catch_up(4, end_offset)
+    assert leader.voter_ids == (1, 2, 3, 4)
+
+
+def test_a_repeated_request_needs_a_fetch_of_its_own(leader: DynamicContext) -> None:
+    asked(leader)
+    leader.advance(leader.config.request_timeout_ms)
+    leader.commit()
+    leader.catch_up(4)
+    assert is_asked_for(leader, 4)
+    assert leader.voter_ids == (1, 2, 3)
+    leader.catch_up(4)
+    assert leader.voter_ids == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("adds_itself", [False, True])
+def test_a_new_leader_adds_nothing_that_its_predecessor_was_asked_for(
+    leader: DynamicContext, *, adds_itself: bool
+) -> None:
+    waiting = asked(leader, ack_when_committed=not adds_itself)
+    leader.node.resign(leader.now_ms, leader.node.leader_epoch)
+    leader.turn()
+    expected = ErrorCode.none if adds_itself else ErrorCode.not_leader_or_follower
+    assert leader.answer_of(waiting).error is expected
+    leader.advance(leader.config.election_timeout_ms)
+    leader.lead()
+    leader.catch_up(4)
+    assert leader.voter_ids == (1, 2, 3)
+    assert not leader.node.replica.role.change
+
+
+def test_a_replica_that_added_itself_is_not_answered_again_when_it_is_late(leader: DynamicContext) -> None:
+    waiting = asked(leader, ack_when_committed=False)
+    leader.responses.clear()
+    leader.advance(leader.config.request_timeout_ms)
+    assert waiting not in leader.responses
+    assert leader.node.replica.role.change is None
 
 
 def test_one_of_the_same_id_on_another_disk_has_not_caught_up_for_it(leader: DynamicContext) -> None:
@@ -334,6 +441,7 @@ def test_a_leader_that_steps_down_leaves_no_request_unanswered(
     waiting = leader.last_request_id
     if is_appended:
         leader.say_versions()
+        leader.catch_up(4)
     leader.node.resign(leader.now_ms, leader.node.leader_epoch)
     leader.turn()
     assert leader.answer_of(waiting).error is ErrorCode.not_leader_or_follower

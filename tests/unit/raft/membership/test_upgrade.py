@@ -1,12 +1,15 @@
 """From static voters to dynamic ones: kraft.version 0 to 1 (KIP-853; rule R11.5)."""
 
+from dataclasses import replace
+from uuid import UUID
+
 import pytest
 from kio.schema.errors import ErrorCode
 
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
 from kquorum.raft.ready import VotersChanged
-from kquorum.raft.voters import KRaftVersionAt, VersionRange, VotersAt, quorum_records
+from kquorum.raft.voters import KRaftVersionAt, ReplicaKey, VersionRange, VotersAt, quorum_records
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.membership.dynamic import BOTH, DynamicContext, endpoints_of, set_of
@@ -53,6 +56,23 @@ def test_the_voters_that_reported_themselves_are_written_with_the_version_in_one
     (written,) = ready.append
     assert list(quorum_records(written)) == [KRaftVersionAt(1, 1), VotersAt(2, THREE)]
     assert ready.voters_changed == VotersChanged(THREE, 1)
+
+
+def test_a_voter_that_fetches_from_another_disk_than_it_reported_is_not_written_with_the_old_one(
+    leader: RaftContext,
+) -> None:
+    """It came back with a replaced disk, and has not reported that yet: it would be no voter any more."""
+    report(leader, 2, 3)
+    fetch = leader.fetch(2, 1, leader.node.leader_epoch)
+    leader.receive(replace(fetch, replica=ReplicaKey(2, UUID(int=99))))
+    refusal = upgrade(leader)
+    assert refusal is not None
+    assert "node 2 fetches from another metadata folder" in refusal
+    assert leader.node.kraft_version == 0
+    leader.receive(replace(fetch, replica=ReplicaKey(2)))
+    assert upgrade(leader, validate_only=True) is None, "releases before 3.9 do not name it"
+    leader.receive(fetch)
+    assert upgrade(leader) is None
 
 
 def test_what_the_leader_knew_of_its_static_voters_it_knows_of_the_same_ones_with_a_key(

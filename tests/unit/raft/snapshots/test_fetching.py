@@ -36,7 +36,7 @@ def test_a_named_snapshot_is_fetched_and_the_log_goes_on_behind_it() -> None:
     assert first.request.replica == context.node.replica.key
     assert first.request.max_bytes == context.config.max_fetch_bytes
     context.piece(first, CONTENT)
-    assert context.chunks == [SnapshotChunk(ID, 0, CONTENT, is_last=True)]
+    assert context.chunks == [SnapshotChunk(ID, 0, CONTENT, is_last=True, size=len(CONTENT))]
     ready = context.install()
     assert ready.load_snapshot == ID, "the state machine starts over from it"
     assert position_of(context.only_sent(FetchRequest).request) == (EPOCH, 100, 1)
@@ -50,8 +50,8 @@ def test_a_second_piece_is_asked_for_where_the_first_one_ended() -> None:
     assert asked_for(second.request) == (EPOCH, ID, HALF)
     context.piece(second, CONTENT[HALF:])
     assert context.chunks == [
-        SnapshotChunk(ID, 0, CONTENT[:HALF], is_last=False),
-        SnapshotChunk(ID, HALF, CONTENT[HALF:], is_last=True),
+        SnapshotChunk(ID, 0, CONTENT[:HALF], is_last=False, size=len(CONTENT)),
+        SnapshotChunk(ID, HALF, CONTENT[HALF:], is_last=True, size=len(CONTENT)),
     ]
     assert context.install().load_snapshot == ID
     assert position_of(context.only_sent(FetchRequest).request) == (EPOCH, 100, 1)
