@@ -12,7 +12,7 @@ import pytest
 
 from kquorum.spark_replay.arrow_types import arrow_schema
 from kquorum.spark_replay.decode.columns import ROWS_PER_ARROW_BATCH
-from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
 from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile, find_log_files, log_file
@@ -66,7 +66,7 @@ def one_by_one(*files: LogFile, show_secrets: bool = False) -> Rows:
 def _rows(file: LogFile, show_secrets: bool) -> Iterator[tuple[str, RecordRow | BatchRow | DamageRow]]:
     origin = origin_of(file)
     decoder = RecordDecoder(origin, show_secrets=show_secrets)
-    for item in scan(map_file(file.path), origin):
+    for item in scan(map_listed(file.path), origin):
         if isinstance(item, DamageRow):
             yield "damage", item
             continue
