@@ -135,7 +135,11 @@ def _imported(command: str, target: str) -> Any:
 
 
 def load(name: str) -> Any:
-    """A command as click calls it. Raises CliError when a package that it needs is missing."""
+    """A command as click calls it; each command line loads one. Raises CliError when a package that it needs is
+    missing."""
+    from kquorum.cli.clients.security import begin
+
+    begin()
     command = find(name)
     target = _imported(name, command.run) if isinstance(command.run, str) else command.run
     if isinstance(target, typer.Typer):

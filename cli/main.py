@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from kquorum.cli.clients.security import begin
 from kquorum.cli.command_tree import HELP_OPTIONS, CommandTree
 from kquorum.cli.failures import ExitStatus, message_of, status_of
 
@@ -51,7 +50,6 @@ def prepare_process() -> None:
 
 def run(args: list[str]) -> int:
     """The exit status of a command line; messages have been printed."""
-    begin()
     try:
         command = typer.main.get_command(app)
         status = _as_status(command(args=args, prog_name="kquorum", standalone_mode=False))

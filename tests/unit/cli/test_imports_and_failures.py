@@ -49,6 +49,10 @@ def test_help_loads_only_what_it_prints_with(command: tuple[str, ...]) -> None:
     assert loaded_by(forbidden, *command) == []
 
 
+def test_the_list_of_commands_needs_no_part_of_a_node() -> None:
+    assert loaded_by("kquorum.node,kquorum.cli.clients.security,kquorum.wire", "--help") == []
+
+
 _AFTER_HELP = """
 from kquorum.cli.main import run
 run(["--help"])
