@@ -20,7 +20,6 @@ from typing import Any
 
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_failover import image_of
-from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.image.cluster import ClusterImage, Endpoint
 from kquorum.metadata.image.image import MetadataImage
@@ -29,6 +28,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.warm_up import warm_up
+from tests.support.plain_metadata import handle_metadata
 
 LISTENER = "PLAINTEXT"
 CLUSTER = "benchmark"

@@ -36,7 +36,7 @@ from kquorum.wire.protocol.headers import (
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
 
-DEFAULT_MAX_RESPONSE_BYTES = 268_435_456
+MAX_RESPONSE_BYTES = 268_435_456
 UNSECURED = ClientSecurity()
 _CORRELATION_ID_MASK = 0x7FFF_FFFF
 
@@ -53,14 +53,13 @@ class KafkaConnection(asyncio.Protocol):
         host: str,
         port: int,
         client_id: str | None,
-        max_response_bytes: int,
         header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.host = host
         self.port = port
         self._client_id = client_id
         self._header_fields = header_fields
-        self._decoder = FrameDecoder(max_response_bytes)
+        self._decoder = FrameDecoder(MAX_RESPONSE_BYTES)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._pending: dict[int, tuple[Callable[[bytes], Any], asyncio.Future[Any]]] = {}
@@ -78,7 +77,6 @@ class KafkaConnection(asyncio.Protocol):
         client_id: str | None,
         timeout_ms: int,
         *,
-        max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
         header_fields: tuple[tuple[int, bytes], ...] = (),
         security: ClientSecurity = UNSECURED,
     ) -> "KafkaConnection":
@@ -87,7 +85,7 @@ class KafkaConnection(asyncio.Protocol):
 
         Raises CannotConnect, also when the peer does not accept within `timeout_ms`, and AuthenticationFailed.
         """
-        connection = cls(host, port, client_id, max_response_bytes, header_fields)
+        connection = cls(host, port, client_id, header_fields)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await connection._loop.create_connection(

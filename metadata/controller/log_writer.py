@@ -70,13 +70,6 @@ def audit_record(
     return NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, value),))
 
 
-def audit_notes(record: NoOpRecord) -> tuple[AuditNote, ...]:
-    """The notes that a record carries, none or one; raises protobuf's DecodeError when one is garbage."""
-    return tuple(
-        AuditNote.FromString(value) for tag, value in record.unknown_tagged_fields if tag == AUDIT_NOTE_TAG
-    )
-
-
 class LogWriter:
     """All methods raise raft's NotLeaderError; what was proposed before it is for the controller to give up."""
 

@@ -10,7 +10,7 @@ from typing import Final
 from kquorum.spark_replay.archive.files import digest, sound_bytes
 from kquorum.spark_replay.archive.manifest import ArchiveManifest, FileEntry, MemberEntry
 from kquorum.spark_replay.archive.pending import Pending
-from kquorum.spark_replay.decode.files import is_regular, map_file, scan_resolved
+from kquorum.spark_replay.decode.files import is_regular, map_listed, scan_resolved
 from kquorum.spark_replay.decode.members import Member, member_of
 from kquorum.spark_replay.decode.sources import (
     METADATA_FOLDER,
@@ -95,7 +95,7 @@ def _first_difference(left: Path, right: Path) -> int | None:
 
 
 def _batches(path: Path) -> Iterable[ScannedBatch]:
-    return (item for item in scan_batches(map_file(path)) if not isinstance(item, Damage))
+    return (item for item in scan_batches(map_listed(path)) if not isinstance(item, Damage))
 
 
 # Segments that a node is about to remove: renamed to `*.log.deleted`, they stay for a minute or so.
@@ -144,7 +144,7 @@ def _candidates(log_folder: Path, source: str) -> Iterator[tuple[int, int, LogFi
 def sound_end(path: Path, start: int) -> int | None:
     """Where a sound segment ends; None of an empty or damaged one, which nothing can be joined to. Raises OSError."""
     end: int | None = None
-    for item in scan_batches(map_file(path), base_offset=start):
+    for item in scan_batches(map_listed(path), base_offset=start):
         if isinstance(item, Damage):
             return None
         end = item.header.next_offset

@@ -19,7 +19,7 @@ from kquorum.snapshots.checking import SnapshotFault
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.spark_replay.audit_folder import AuditedSource
 from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
-from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from kquorum.wire.batch_walk import walk_batches
 
@@ -90,7 +90,7 @@ def replay_source(
 
 def _view(file: LogFile) -> memoryview:
     """As many bytes as were audited: a running node appends. Raises OSError for a file that is shorter now."""
-    view = map_file(file.path)
+    view = map_listed(file.path)
     if len(view) < file.size_in_bytes:
         raise OSError(0, f"{file.name} is shorter than when it was audited")
     return view[: file.size_in_bytes]

@@ -65,6 +65,3 @@ class DamageRow(NamedTuple):
     offset: int | None
     kind: str
     reason: str
-
-
-Row = RecordRow | BatchRow | DamageRow

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from kquorum.spark_replay.decode.columns import LogColumns
-from kquorum.spark_replay.decode.files import is_regular, map_file, read_listed
+from kquorum.spark_replay.decode.files import is_regular, map_listed, read_listed
 from kquorum.spark_replay.decode.records import Origin, origin_of, scan, snapshot_timestamp_ms
 from kquorum.spark_replay.decode.rows import DamageRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
@@ -156,7 +156,7 @@ def _splits(file: LogFile, split_bytes: int) -> list[LogSplit]:
         return [LogSplit(file, 0, file.size_in_bytes)]
     index = Path(file.path).with_suffix(".index")
     index_bytes = read_listed(index) if file.kind is FileKind.LOG and is_regular(index) else b""
-    ranges = split_ranges(map_file(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
+    ranges = split_ranges(map_listed(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
     return [LogSplit(file, start, end) for start, end in ranges]
 
 
@@ -165,7 +165,7 @@ def read_split(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a split, of the kinds that `schemas` has Arrow schemas for, each batch with its kind."""
     file = split.file
-    origin, view = origin_of(file), map_file(file.path)[: file.size_in_bytes]
+    origin, view = origin_of(file), map_listed(file.path)[: file.size_in_bytes]
     in_snapshot = file.kind is FileKind.SNAPSHOT and split.start > 0
     columns = LogColumns(
         schemas,

@@ -3,7 +3,7 @@
     spark.readStream.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
 
 Spark's offsets are positions in the logs (`read_positions.ReadPosition`), so a micro-batch has the same rows however
-often it is read. The stream begins with all that there is. Options are those of the data source but for `listing`.
+often it is read. The stream begins with all that there is. Options are those of the data source.
 """
 
 import json

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from kquorum.broker.client_access import UNLIMITED, ClientAccess, TopicLists, client_access
-from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.authorizer import Acls
@@ -36,6 +35,7 @@ from tests.support.acl_worlds import (
     authorizer,
 )
 from tests.support.images import LISTENER
+from tests.support.plain_metadata import handle_metadata
 
 SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kquorum.broker.metadata_cache.responses as responses
-from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage, Endpoint
 from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
@@ -24,6 +23,7 @@ from kquorum.wire.protocol.apis import request_class, response_class, supported_
 from kquorum.wire.protocol.entities import build
 from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, log_dir, topic_id
+from tests.support.plain_metadata import handle_metadata
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 SEEDS = st.integers(0, 2**32)

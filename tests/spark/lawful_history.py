@@ -9,7 +9,6 @@ from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.metadata_version import METADATA_VERSION
-from kquorum.metadata.image.records import image_records
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
 from kquorum.wire.metadata_records.cluster import (
@@ -28,6 +27,7 @@ from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
 from tests.spark.random_history import RandomLife, RandomLog, voter_set
+from tests.support.image_records import image_records
 from tests.support.sample_logs import DIRECTORY
 
 SEED = 71

@@ -26,9 +26,9 @@ from kquorum.wire.metadata_records.topics import (
     TopicRecord,
 )
 from kquorum.wire.proto.audit_pb2 import AuditNote
-from kquorum.wire.record_batch import rewrite_offsets
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.batches import rewrite_offsets
 from tests.support.log_faults import batches_of, flip_in
 from tests.support.sample_logs import COMMITTED, ORDERS, LogBuilder, broker, partition
 

@@ -15,8 +15,11 @@ from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.log_batch import LogBatch, build_batch
 from kquorum.wire.message_schema import Response
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import decode_record
 from kquorum.wire.schema import MetadataRecord
@@ -255,3 +258,10 @@ def assigned(name: str, *replicas: Sequence[int]) -> dict[str, Any]:
         {"partition_index": index, "broker_ids": tuple(members)} for index, members in enumerate(replicas)
     ]
     return topic(name, num_partitions=-1, replication_factor=-1, assignments=assignments)
+
+
+def audit_notes(record: NoOpRecord) -> tuple[AuditNote, ...]:
+    """The notes that a record carries, none or one; raises protobuf's DecodeError when one is garbage."""
+    return tuple(
+        AuditNote.FromString(value) for tag, value in record.unknown_tagged_fields if tag == AUDIT_NOTE_TAG
+    )

@@ -49,7 +49,6 @@ NO_PARTITION: Final = -1
 
 # The order of events in which a partition's are side by side, after the row about their topic.
 EVENT_ORDER: Final = ("source", "topic_id", "partition_id", "state_offset", "offset")
-OF_TOPIC: Final = ("topic_name", "removed_offset", "removed_ms")
 EVENTS: Final = StructType(
     [
         StructField("source", StringType()),

@@ -73,7 +73,7 @@ def test_who_cannot_listen_takes_no_part(tmp_path: Path, taken_port: int, which:
     assert "already in use" in logged
     assert "Traceback" not in logged + done.stderr
     assert not re.search(r"[EWI]\d{4} ", done.stderr), "gRPC adds no lines of its own"
-    noted = read_elections(folder / "__cluster_metadata-0")
+    noted = list(read_elections(folder / "__cluster_metadata-0"))
     assert [event for event in noted if event.role in ("candidate", "leader")] == []
 
 

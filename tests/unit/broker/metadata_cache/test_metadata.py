@@ -7,12 +7,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kquorum.broker.metadata_cache.answers import (
-    ALL_TOPIC_OPERATIONS,
-    OPERATIONS_NOT_ASKED,
-    MetadataAnswer,
-    handle_metadata,
-)
+from kquorum.broker.metadata_cache.answers import ALL_TOPIC_OPERATIONS, OPERATIONS_NOT_ASKED
 from kquorum.broker.metadata_cache.cache import controller_id_for_clients
 from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
@@ -29,6 +24,7 @@ from tests.support.images import (
     topic_id,
     topic_records,
 )
+from tests.support.plain_metadata import MetadataAnswer, handle_metadata
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 

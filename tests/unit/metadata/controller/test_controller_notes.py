@@ -2,7 +2,6 @@
 
 import hashlib
 
-from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.metadata_records.features import (
     NoOpRecord,
@@ -12,7 +11,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from tests.support.api_calls import request_of
-from tests.support.controller_world import World, topic
+from tests.support.controller_world import World, audit_notes, topic
 
 
 def test_administrative_changes_carry_chained_audit_notes() -> None:

@@ -6,7 +6,6 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
-from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from kquorum.raft.errors import RecordBatchTooLargeError
@@ -26,6 +25,7 @@ from tests.support.controller_world import (
     SeededDice,
     World,
     assigned,
+    audit_notes,
     kinds,
     topic,
 )

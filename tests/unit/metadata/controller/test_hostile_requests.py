@@ -10,7 +10,7 @@ from kquorum.metadata.controller.requests import ControllerRequest, Values
 from kquorum.metadata.controller_apis import HANDLERS, QUESTIONS, READERS
 from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG
 from kquorum.metadata.describe.describe_request import DescribeRequest
-from kquorum.metadata.image.records import image_from_values, image_records, image_values
+from kquorum.metadata.image.records import image_values
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -20,6 +20,7 @@ from tests.support.api_calls import as_read, described
 from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
+from tests.support.image_records import image_from_values, image_records
 
 # The lowest that a log may begin with, two in between, and the newest without and with eligible leader replicas.
 CLUSTERS = {"lowest": (4, 0), "3.3": (7, 0), "3.6": (14, 0), "4.0": (25, 0), "newest, ELR": (30, 1)}

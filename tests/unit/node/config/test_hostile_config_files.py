@@ -9,7 +9,7 @@ from kquorum.cli.clients import security as command_security
 from kquorum.cli.main import run
 from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.load import load_config
-from kquorum.node.config.properties_file import parse_properties
+from kquorum.node.config.properties_file import properties_of
 from tests.support.config_files import PROPERTIES, SMALL, changed, write
 from tests.unit.node.config.test_config_errors import messages
 
@@ -32,8 +32,9 @@ def test_an_escape_without_four_hex_digits_is_told_with_its_line(
     assert f"client.properties:2: {ESCAPE}" in " ".join(capsys.readouterr().err.split())
 
 
-def test_what_java_writes_as_two_escapes_is_one_character() -> None:
-    assert list(parse_properties("a=\\ud83d\\ude00\\u00e9")) == [(1, "a", "😀é")]
+def test_what_java_writes_as_two_escapes_is_one_character(tmp_path: Path) -> None:
+    file = write(tmp_path, "a=\\ud83d\\ude00\\u00e9", "client.properties")
+    assert properties_of(file) == [(1, "a", "😀é")]
 
 
 @pytest.mark.parametrize("written", ["\\ud800", "\\ude00\\ud83d", "x\\udfffy"])

@@ -262,7 +262,7 @@ def test_the_log_start_advances_once_and_the_core_hears_of_it() -> None:
         rig.log.append([batch(offset) for offset in range(9)])
         await rig.start()
         rig.log.add_snapshot(ID)
-        rig.driver.snapshot_written(ID)
+        rig.driver.receive(SnapshotWritten(ID))
         rig.driver.advance_log_start(5)
         rig.driver.advance_log_start(5)
         await until(lambda: rig.script.inputs_of(LogStartAdvanced))
