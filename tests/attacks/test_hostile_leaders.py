@@ -48,8 +48,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
 from tests.support.fake_nodes import fake_node
+from tests.support.raft.context import RaftContext, batch
 from tests.support.single_node import HOST, write_config
-from tests.unit.raft.context import RaftContext, batch
 
 EPOCH = 3
 COMMITTED, END = 4, 6

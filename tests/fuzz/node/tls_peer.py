@@ -9,7 +9,7 @@ from typing import Any, cast
 from tests.fuzz.listener.inputs import Input
 from tests.fuzz.listener.peer import PATIENCE_S, Peer, PeerConnection
 from tests.fuzz.node.tls_inputs import TlsInput
-from tests.unit.security.test_tls_records import Client
+from tests.unit.network.security.test_tls_records import Client
 
 # Of one input; more records without data than these would be many more inputs.
 _RECORDS_AFTER_UPDATES = 3

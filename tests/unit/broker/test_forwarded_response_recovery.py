@@ -17,7 +17,7 @@ from kquorum.wire.metadata_records.security import (
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
 from tests.support.images import after, topic_id
-from tests.unit.broker.test_listener import CREATE, TOPIC
+from tests.unit.broker.adapters.test_listener import CREATE, TOPIC
 from tests.unit.broker.test_repeated_requests import (
     BEFORE,
     FORWARDING_ID,

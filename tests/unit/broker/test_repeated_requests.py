@@ -22,7 +22,7 @@ from kquorum.wire.schema import MetadataRecord
 from tests.support.api_calls import request_of
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
 from tests.support.running_controllers import RunningController
-from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
+from tests.unit.broker.adapters.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
 
 NEW = topic_records(2, "new", partition_record(2, 0, (101,)))
 BEFORE = image_of(

@@ -10,8 +10,7 @@ from kquorum.wire.protocol.apis import ApiKey, request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_response, encode_request
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     SUPPORTED,
     RawClient,
     correlation_id_of,
@@ -20,6 +19,7 @@ from tests.unit.network.support import (
     raw_client,
     serving,
 )
+from tests.unit.network.conftest import RunTest
 
 NEWEST = supported_versions(ApiKey.API_VERSIONS)[1]
 OFFERED = SUPPORTED | SASL_VERSIONS | {ApiKey.API_VERSIONS: (0, NEWEST)}

@@ -17,8 +17,7 @@ from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     ECHO,
     HOST,
     Held,
@@ -31,6 +30,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))
 HEARTBEAT = encode_frame(

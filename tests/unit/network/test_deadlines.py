@@ -13,8 +13,7 @@ from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.codec import encode
 from kquorum.wire.protocol.headers import EncodedBody
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     FLEXIBLE,
     HOST,
     Held,
@@ -29,6 +28,7 @@ from tests.unit.network.support import (
     settled,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000)))
 

@@ -19,8 +19,7 @@ from kquorum.wire.protocol.headers import (
     encode_request,
     encode_request_header,
 )
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     Held,
     RawClient,
     echo_request,
@@ -30,6 +29,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 SASL_PLAINTEXT = 2
 

@@ -14,8 +14,7 @@ from kquorum.network.limits import ConnectionLimits, ServerLimits
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     HOST,
     Held,
     RawClient,
@@ -26,6 +25,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 SSL = 1
 

@@ -10,8 +10,8 @@ import pytest
 
 from kquorum.network import listening
 from kquorum.network.listening import Listening, listening_sockets
+from tests.support.network.peers import HOST, until
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import HOST, until
 
 
 class Scarce:

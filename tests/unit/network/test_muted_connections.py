@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from kquorum.network.limits import BudgetLimits, ConnectionLimits, ServerLimits
 from kquorum.network.server import KafkaServer, SharedLimits
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     FLEXIBLE,
     Held,
     RawClient,
@@ -19,6 +18,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 LARGE = "x" * 20_000
 IDLE_MS = 60_000

@@ -32,8 +32,7 @@ from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     ECHO,
     FLEXIBLE,
     OLD,
@@ -45,6 +44,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 from tests.unit.network.test_listener_security import sasl
 
 REQUESTS = 40

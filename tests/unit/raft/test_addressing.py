@@ -16,7 +16,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, key_of
 
 EPOCH = 3
 OTHER_REPLICAS = [

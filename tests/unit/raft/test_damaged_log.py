@@ -7,7 +7,7 @@ from kquorum.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResp
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.recovery import ANONYMOUS, FARTHEST_OFFSET
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 EPOCH = 3
 

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.messages import DescribeQuorumResponse, ReplicaStatus
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
-from tests.unit.raft.context import RaftContext
+from tests.support.raft.context import RaftContext
 
 OBSERVER = 50
 NOBODY = ReplicaKey(-1)

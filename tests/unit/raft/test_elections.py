@@ -14,7 +14,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 
 def test_a_sole_voter_leads_at_once() -> None:

@@ -18,8 +18,8 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.context import RaftContext, batch, key_of
-from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
+from tests.support.raft.context import RaftContext, batch, key_of
+from tests.support.raft.dynamic import DynamicContext, voter_of
 
 FULL, FREE = WritesPaused(True), WritesPaused(False)
 

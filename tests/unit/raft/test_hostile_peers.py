@@ -14,7 +14,7 @@ from kquorum.raft.messages import (
     VoteResponse,
 )
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
+from tests.support.raft.context import CLUSTER_ID, RaftContext, batch
 
 
 @pytest.mark.parametrize("leader_id", [99, -7, -1, 1])

@@ -13,7 +13,7 @@ from kquorum.raft.messages import (
     VoteRequest,
 )
 from kquorum.raft.ready import QuorumState
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 # Restarts
 

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.inputs import ResignRequested
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9
 

@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.inputs import FailureReason
 from kquorum.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState
-from tests.unit.raft.context import RaftContext, key_of
+from tests.support.raft.context import RaftContext, key_of
 
 
 def prospective(

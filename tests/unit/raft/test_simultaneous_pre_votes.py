@@ -3,7 +3,7 @@
 from kquorum.raft.messages import VoteRequest
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.roles import Prospective
-from tests.unit.raft.context import RaftContext, batch
+from tests.support.raft.context import RaftContext, batch
 
 
 class HighDice:

@@ -10,7 +10,7 @@ from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, VoteRequest
 from kquorum.raft.ready import LeaderAndEpoch, QuorumState
 from kquorum.raft.voters import KRaftVersionAt, Voter, VotersAt, VoterSet
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 
 @pytest.mark.parametrize(

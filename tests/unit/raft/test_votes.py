@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.raft.inputs import ShutdownRequested
 from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9
 

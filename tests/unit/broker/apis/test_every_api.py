@@ -13,7 +13,7 @@ from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.running_controllers import run
 from tests.support.wire_values import fullest, least
-from tests.unit.broker.test_listener import Broker, broker
+from tests.unit.broker.adapters.test_listener import Broker, broker
 
 KNOWN = {ApiKey(api_key) for api_key in api_key_map}
 # A socket that never gets its answer would fail the test through this.

@@ -33,8 +33,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_response, encode_request, encode_request_header
+from tests.support.network.peers import until
 from tests.support.running_controllers import RunningController, run
-from tests.unit.network.support import until
 
 SERVED = controller_listener_apis()
 MAX_ELEMENTS = ServerLimits().max_elements

@@ -47,7 +47,7 @@ from kquorum.wire.protocol.headers import (
 from kquorum.wire.protocol.warm_up import warm_version
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 PAGE = Path(__file__).parents[4] / "docs" / "standby.md"
 OFFERED = controller_listener_apis()

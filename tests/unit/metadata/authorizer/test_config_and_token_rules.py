@@ -16,7 +16,7 @@ from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import as_read
-from tests.unit.metadata.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
+from tests.support.metadata.listener_world import SASL_PLAINTEXT, ListenerWorld
 
 NONE = ErrorCode.none
 TOPIC_FAILED = ErrorCode.topic_authorization_failed

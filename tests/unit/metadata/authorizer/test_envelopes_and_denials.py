@@ -8,7 +8,7 @@ from kquorum.metadata.authorizer.denial_log import MOST_IN_A_WINDOW, DenialLog
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, ALICE, BOB, HERE, acl
 from tests.support.controller_world import NODE_ID, topic
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.metadata.listener_world import ListenerWorld
 
 CREATION = {"topics": [topic("new")], "timeout": 1000}
 FAILED = ErrorCode.cluster_authorization_failed

@@ -21,7 +21,7 @@ from kquorum.wire.protocol.apis import supported_versions
 from tests.support.acl_worlds import ADMIN, acl
 from tests.support.controller_world import CLUSTER_ID
 from tests.support.hostile_requests import HostileRequests
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.metadata.listener_world import ListenerWorld
 
 ACTION, ALTER, DESCRIBE = Operation.CLUSTER_ACTION, Operation.ALTER, Operation.DESCRIBE
 DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS

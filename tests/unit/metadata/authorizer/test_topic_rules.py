@@ -9,7 +9,7 @@ from kquorum.metadata.authorizer.codes import Operation
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, DENY, PREFIXED, acl
 from tests.support.controller_world import topic
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.metadata.listener_world import ListenerWorld
 
 NONE, FAILED = ErrorCode.none, ErrorCode.topic_authorization_failed
 UNKNOWN = ErrorCode.unknown_topic_or_partition

@@ -17,7 +17,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import CLUSTER_ID, assigned
 from tests.support.grpc_harness import failure_of, run
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP, MemberRig, member_rig
+from tests.support.metadata.member_world import MEMBERSHIP, MemberRig, member_rig
 
 
 def change_of(rig: MemberRig, name: str, *isr: int, **changes: int | bool) -> pb.PartitionChange:

@@ -22,8 +22,8 @@ from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.certificates import authority, issued
 from tests.support.grpc_harness import failure_of, run, serving, tls_of
 from tests.support.grpc_source import FakeSource
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
-from tests.unit.metadata.grpc.watching import NoCallsExpected
+from tests.support.metadata.member_world import MEMBERSHIP, member_rig
+from tests.support.metadata.watching import NoCallsExpected
 
 MEMBER, HERE = "User:CN=member", "10.0.0.1"
 principal_of = principal_of_certificate(parse_mapping_rules(""))

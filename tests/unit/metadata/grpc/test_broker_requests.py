@@ -20,7 +20,7 @@ from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import World
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP
+from tests.support.metadata.member_world import MEMBERSHIP
 
 INCARNATION = UUID(int=77).bytes
 TOPIC_ID = uuid_to_text(UUID(int=1234))

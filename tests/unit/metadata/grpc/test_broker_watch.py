@@ -19,8 +19,8 @@ from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import assigned
 from tests.support.grpc_harness import eventually, failure_of, run
 from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
-from tests.unit.metadata.grpc.member_world import member_rig
-from tests.unit.metadata.grpc.watching import Picture, follow, up_to, watching
+from tests.support.metadata.member_world import member_rig
+from tests.support.metadata.watching import Picture, follow, up_to, watching
 
 
 def filled_source() -> FakeSource:

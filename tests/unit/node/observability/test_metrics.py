@@ -13,7 +13,7 @@ from kquorum.node.observability.endpoint import routes_of
 from kquorum.node.observability.figures import NodeFigures
 from kquorum.node.observability.http_server import HttpReply, HttpRequest
 from kquorum.node.observability.latency import WINDOW_MS, ElectionMeter, LatencyMeter
-from tests.unit.node.observability.figures import NOW_MS, node
+from tests.support.node.figures import NOW_MS, node
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 

@@ -11,8 +11,8 @@ from kquorum.raft.adapters.snapshot_files import snapshot_path
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.disk_checks import cut_within_start
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.disk_checks import cut_within_start
+from tests.support.raft.log_folders import (
     batch,
     batches,
     read_all,
@@ -22,7 +22,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.log_history import FOLDER
 from tests.unit.raft.adapters.test_damage import flip
 
 SIZE = len(batch(0).data)
@@ -168,7 +168,7 @@ def test_no_power_cut_on_the_way_loses_what_is_kept(
     limits: SegmentLimits, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    monkeypatch.setattr("tests.unit.raft.adapters.disk_checks.LIMITS", limits)
+    monkeypatch.setattr("tests.support.raft.disk_checks.LIMITS", limits)
     fs = FaultFileSystem(FOLDER.parent)
     log = FileLog(FOLDER, limits, 0, fs=fs)
     log.append(batches(0, END))

@@ -13,8 +13,8 @@ from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState, Ready
 from kquorum.wire.log_batch import LogBatch
 from tests.support.memory_log import MemoryLog
+from tests.support.raft.context import LOCAL, RaftContext, batch
 from tests.support.state_machines import RecordingStateMachine
-from tests.unit.raft.context import LOCAL, RaftContext, batch
 
 
 class HearingContext(RaftContext):

@@ -12,7 +12,7 @@ from kquorum.raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequeste
 from kquorum.raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, Ready
 from kquorum.storage.errors import FsyncFailed
-from tests.unit.raft.adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
+from tests.support.raft.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 REQUEST = OutboundRequest(5, 2, DescribeQuorumRequest())
 RESPONSE = OutboundResponse(9, FetchResponse())

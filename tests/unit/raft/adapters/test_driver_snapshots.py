@@ -30,7 +30,7 @@ from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
 from kquorum.storage.errors import StorageFull
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.driver_parts import (
+from tests.support.raft.driver_parts import (
     Gate,
     RecordingNetwork,
     Rig,

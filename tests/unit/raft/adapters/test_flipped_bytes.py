@@ -15,8 +15,8 @@ from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.log_folders import FIRST, read_all, snapshot_content
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.log_folders import FIRST, read_all, snapshot_content
+from tests.support.raft.log_history import FOLDER
 
 SNAPSHOT = "00000000000000028869-0000000189.checkpoint"
 SEVEN_EPOCHS = Path("seven-epochs", "__cluster_metadata-0", FIRST)

@@ -18,9 +18,9 @@ from kquorum.storage.errors import FsyncFailed
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.raft.adapters.disk_checks import PowerGone, cut_within_start, going_after
-from tests.unit.raft.adapters.log_folders import batches, snapshot_content
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.disk_checks import PowerGone, cut_within_start, going_after
+from tests.support.raft.log_folders import batches, snapshot_content
+from tests.support.raft.log_history import FOLDER
 
 LIMITS = SegmentLimits(segment_bytes=400)
 END = 12

@@ -33,7 +33,7 @@ from kquorum.raft.ready import (
     VotersChanged,
 )
 from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from tests.unit.raft.adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
+from tests.support.raft.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 Result = TypeVar("Result")
 VOTERS = VoterSet.of(Voter(ReplicaKey(1)), Voter(ReplicaKey(2)))

@@ -9,7 +9,7 @@ from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.log_folders import (
     batch,
     batches,
     read_all,

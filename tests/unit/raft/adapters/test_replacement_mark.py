@@ -17,7 +17,7 @@ from kquorum.storage.errors import LogCorrupted, StorageFull
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.log_folders import (
     batch,
     batches,
     read_all,
@@ -25,7 +25,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.log_history import FOLDER
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

@@ -15,7 +15,7 @@ from kquorum.raft.ready import QuorumState
 from kquorum.storage.errors import StorageFull
 from kquorum.storage.file_system import POSIX, PosixFileSystem
 from kquorum.storage.reserved_space import ReservedSpace
-from tests.unit.raft.adapters.driver_parts import run, until
+from tests.support.raft.driver_parts import run, until
 
 RESERVED = 4096
 

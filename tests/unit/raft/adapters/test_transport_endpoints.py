@@ -21,7 +21,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.unit.raft.adapters.driver_parts import run, turns, until
+from tests.support.raft.driver_parts import run, turns, until
 from tests.unit.raft.adapters.test_transport import (
     FETCH,
     HOST,

@@ -24,10 +24,10 @@ from kquorum.spark_replay.stream.reader import (
     tail_pieces,
 )
 from kquorum.wire.metadata_records.features import NoOpRecord
-from tests.spark.growing_log import GrowingLog
-from tests.spark.random_history import write_random_history, write_random_trimmed_history
-from tests.spark.whole_rows import SCHEMAS, rows_of, rows_of_whole
 from tests.support.sample_logs import LogBuilder
+from tests.support.spark.growing_log import GrowingLog
+from tests.support.spark.random_history import write_random_history, write_random_trimmed_history
+from tests.support.spark.whole_rows import SCHEMAS, rows_of, rows_of_whole
 
 
 def rows_of_pieces(pieces: Sequence[Piece]) -> list[tuple[str, Any]]:

@@ -14,7 +14,7 @@ from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.record_frame import encode_record
 from tests.support.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
-from tests.unit.metadata.controller.quorum.feature_updates import (
+from tests.support.metadata.feature_updates import (
     ELR,
     SAFE,
     UNSAFE,

@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.features import registration_features
 from tests.support.controller_world import at_level
-from tests.unit.metadata.controller.quorum.feature_updates import (
+from tests.support.metadata.feature_updates import (
     SAFE,
     UNSAFE,
     UPGRADE,
