@@ -187,7 +187,7 @@ class ClientFrames:
 
 
 class ServerFrames:
-    """What the server sends, all of which is passed on; it ends streams. `is_between` two frames."""
+    """Follows what the server sends (all of it is passed on), to see which streams end. `is_between` two frames."""
 
     __slots__ = ("_header", "_payload_left", "_streams")
 

@@ -44,9 +44,9 @@ _DEFAULT_LIMITS = ServerLimits()
 class KafkaServer:
     """One listening address.
 
-    `supported` says which versions of which APIs the handler answers, ends included. `shared` are the limits that
-    hold for all listeners of a node together; `is_protected` exempts this one from `max.connections` among them.
-    `admission` may refuse a request before its body is read.
+    `supported` maps each API that the handler answers to its range of versions, both ends included. `shared` are the
+    limits that hold for all listeners of a node together; `is_protected` exempts this one from `max.connections` among
+    them. `admission` may refuse a request before its body is read.
     """
 
     def __init__(

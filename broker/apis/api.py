@@ -60,8 +60,8 @@ class BrokerApi:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local(BrokerApi):
     """The handler answers at once. `is_pure`: the answer follows from the request and one image, so a long request may
-    be answered in a thread. `begin`, where there is one, makes the same answer in slices: for a request of which the
-    authorizer refuses nothing."""
+    be answered in a thread. `begin`, where there is one, makes the same answer in slices. It is used when the
+    authorizer refuses no part of the request."""
 
     handle: Handler
     is_pure: bool = False

@@ -38,7 +38,7 @@ _REFUSED = ApiError(_FAILED, "Authorization failed.")
 
 
 def judge_create_topics(access: Access, request: ControllerRequest) -> Verdict:
-    """CREATE on the cluster or on the topic. The configs in effect are told to who has DESCRIBE_CONFIGS on it."""
+    """CREATE on the cluster or on the topic. With DESCRIBE_CONFIGS on it, the response has the configs in effect."""
     body: CreateTopicsRequest = request.body
     may_create_all = access.allows_on_cluster(Operation.CREATE, is_asked=False)
 
@@ -84,8 +84,9 @@ def judge_create_partitions(access: Access, request: ControllerRequest) -> Verdi
 
 
 def judge_delete_topics(access: Access, request: ControllerRequest) -> Verdict:
-    """DELETE on the topic, or on the cluster, which allows it for every topic. A topic that is not there goes on, and
-    its absence is told to who may describe it; who asks by id may know the name if he may describe the topic."""
+    """DELETE on the topic, or on the cluster, which allows it for every topic. A topic that does not exist is passed
+    on: a client that may describe it learns that it is missing. A client that asks by id learns the name only if it
+    may describe the topic."""
     body: DeleteTopicsRequest = request.body
     if access.allows_on_cluster(Operation.DELETE, is_asked=False):
         return Verdict(body)

@@ -13,8 +13,8 @@ def _unchanged(answer: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`body` goes on to whoever carries it out; `complete` then adds to the answer what is refused of it, or takes out
-    what is not for these eyes. With a `refusal` nothing goes on.
+    """`body` is passed to the handler. `complete` then adds the refused parts to the response, or removes what the
+    client may not see. With a `refusal` nothing is passed on.
     """
 
     body: Any

@@ -103,7 +103,7 @@ _DIVISIONS: Mapping[ApiKey, _Division] = {
 
 _FAULT: Final = (ErrorCode.unknown_server_error,)
 _OTHER: Final = (ErrorCode.not_controller,)
-# The rest of what these weigh is partitions, each of which is a record.
+# The rest of their weight is partitions, at one record each.
 _BOUNDED_BY_RECORDS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS})
 
 

@@ -61,7 +61,7 @@ def stretches(entries: Iterable[Entry]) -> Iterator[RecordRun | list[MetadataRec
 
 
 def plain_records(entries: Iterable[Entry]) -> list[MetadataRecord]:
-    """The entries, none of which is a run."""
+    """The entries without runs."""
     records: list[MetadataRecord] = []
     for each in entries:
         assert not isinstance(each, RecordRun), "these records are decided one by one"

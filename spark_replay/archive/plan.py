@@ -41,8 +41,8 @@ def overlaps(
     archived: Mapping[str, FileEntry],
     leftovers: Sequence[LogFile] = (),
 ) -> Iterator[str]:
-    """What is wrong with the segments of a source, of which the last one is active, beside those that are archived in
-    `folder`; and with `leftovers`, segments in it that are yet to be entered, beside both."""
+    """Yields the conflicts of the segments of a source (the last one is active) with those archived in `folder`, and of
+    `leftovers` (segments in `folder` that have no manifest entry yet) with both."""
     ends = [segment.base_offset for segment in segments[1:]]
     names = {segment.name for segment in segments}
     every = [

@@ -23,7 +23,7 @@ from kquorum.spark_replay.decode.files import map_file
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from kquorum.wire.batch_walk import walk_batches
 
-# Of each check and log; what there is more is only counted. A log of which every record is wrong needs no more.
+# Findings listed per check and log; the rest is only counted. For a log in which every record is wrong, this is enough.
 KEPT: Final = 10_000
 
 _CHECKS: Final[Mapping[Check, CheckName]] = {

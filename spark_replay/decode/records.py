@@ -178,7 +178,7 @@ def _is_told_before(item: ScannedBatch | Damage) -> bool:
 
 
 def snapshot_timestamp_ms(buffer: Buffer) -> int | None:
-    """The time as of which a snapshot's records count, by the header in its first batch; None where it has none."""
+    """The time at which a snapshot's records take effect, from the header in its first batch; None without a header."""
     first = next((item for item in scan_batches(buffer) if isinstance(item, ScannedBatch)), None)
     if first is None or not first.header.is_control:
         return None
@@ -234,7 +234,7 @@ class Content(NamedTuple):
 class RecordDecoder:
     """Turns the batches of one file, in order, into record rows.
 
-    It remembers one thing between batches: the time as of which a snapshot's records count, which its header tells.
+    Its only state between batches is the time at which a snapshot's records take effect, read from the header.
     `wants(record_type)` false skips a record before the costly half of the work.
     """
 

@@ -99,8 +99,8 @@ def beginning_notes(known: AuditedSource) -> tuple[str, ...]:
     """What is missing before the first record."""
     if known.base.snapshot is None and known.base.from_offset > 0:
         return (
-            f"the log begins at offset {known.base.from_offset}, and no whole snapshot tells what was before: only "
-            "what is told again behind it is known",
+            f"the log begins at offset {known.base.from_offset}, and no whole snapshot has the state before it: only "
+            "what later records repeat is known",
         )
     return ()
 

@@ -147,7 +147,7 @@ def step_text() -> Column:
     other = (
         F.when(same_leader, F.concat(F.lit("leader epoch "), F.col("leader_epoch").cast("string")))
         .when(F.col("directories") != F.col("old_directories"), "moved to another directory")
-        .otherwise("nothing that is told here")
+        .otherwise("no change shown here")
     )
     return F.when(F.col("is_first"), created).when(parts != "", parts).otherwise(other)
 

@@ -32,9 +32,9 @@ from kquorum.metadata.image.topics import TopicImage, TopicsImage
 
 Mask = NDArray[np.bool_]
 
-# Whose a directory is, where it is not one broker's.
-_ANYBODYS: Final = -10
-_NOBODYS: Final = -11
+# Owner of a directory id, where that is not exactly one broker.
+_ANY_BROKER: Final = -10
+_NO_BROKER: Final = -11
 _LOST: Final = -12
 _SEVERAL: Final = -13
 
@@ -75,7 +75,7 @@ class BrokerColumns:
                 without_directories.append(broker.id)
             for directory_id in broker.log_dirs:
                 owners[directory_id] = _SEVERAL if directory_id in owners else broker.id
-        owners |= {MIGRATING: _ANYBODYS, UNASSIGNED: _ANYBODYS, LOST: _LOST}
+        owners |= {MIGRATING: _ANY_BROKER, UNASSIGNED: _ANY_BROKER, LOST: _LOST}
         return cls(
             acceptable=np.array(acceptable, dtype=np.int32),
             without_directories=np.array(without_directories, dtype=np.int32),
@@ -103,7 +103,7 @@ class BulkDecision:
 
 
 def affected_rows(stack: StackedTables, movement: Movement) -> Rows:
-    """Of which partitions something may change."""
+    """The rows of the partitions that this movement may change."""
     if not movement.is_leaving:
         return np.flatnonzero(stack.leaders == NO_LEADER)
     is_its_own = stack.isr == movement.broker_id
@@ -175,8 +175,8 @@ class _Choice:
         self.isr_counts = is_member.sum(axis=1)
         self.in_sync_counts = self.stays.sum(axis=1)
         self.replica_counts = (self.replicas != PADDING).sum(axis=1)
-        owners = stack.directory_owners(rows, brokers.owners, _NOBODYS)
-        is_online = (owners == _ANYBODYS) | (owners == self.replicas)
+        owners = stack.directory_owners(rows, brokers.owners, _NO_BROKER)
+        is_online = (owners == _ANY_BROKER) | (owners == self.replicas)
         is_online |= np.isin(self.replicas, brokers.without_directories) & (owners != _LOST)
         in_sync = np.where(self.stays, self.isr, PADDING)
         self._may_lead = np.isin(self.replicas, brokers.acceptable) & is_online

@@ -103,7 +103,8 @@ class PartitionChange:
         return record if is_change else None
 
     def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Who has all that is committed without being in sync: who leaves an ISR that is too small stays eligible.
+        """The replicas that have all committed records without being in sync (KIP-966): a replica that leaves an ISR
+        below min.insync.replicas stays eligible.
 
         Where the cluster no longer keeps the list, it holds only if the ISR was empty: nothing was written since.
         """
@@ -158,8 +159,8 @@ class PartitionChange:
         return () if is_over else _without(eligible, in_sync)
 
     def _new_last_known(self, new_isr: tuple[int, ...] | None, elected: Elected) -> tuple[int, ...]:
-        """Who led when the ISR got empty, until somebody leads again. Should the others have crashed, nothing else is
-        left to tell whose data there is."""
+        """The leader at the time the ISR became empty, until the partition has a leader again. If the other replicas
+        crashed as well, this is the only trace of which replica has the data."""
         partition = self.partition
         if self.min_in_sync_replicas is None:
             return partition.last_known_elr

@@ -44,7 +44,7 @@ class _Rack:
         self._next_fenced = 0
 
     def begin(self, random_source: RandomSource, held: Mapping[int, int]) -> None:
-        """Start a topic, of which `held` says how many replicas each broker has: those with the fewest come first."""
+        """Start a topic. `held` is the number of its replicas on each broker: brokers with the fewest come first."""
         for ring in (self.unfenced, self.fenced):
             start = random_source.randint(0, len(ring) - 1) if ring else 0
             ring[:] = ring[start:] + ring[:start]
