@@ -32,7 +32,9 @@ RECORD_COLUMNS = [
     column("batch_base_offset", LONG, "offset of the first record of its batch"),
     BATCH_EPOCH,
     TIMESTAMP_MS,
-    column("state_offset", LONG, "log offset at which the record takes effect: its own, or a snapshot's last"),
+    column(
+        "state_offset", LONG, "log offset at which the record takes effect: its own, or a snapshot's last"
+    ),
     column("state_timestamp_ms", LONG, "time at which the record takes effect"),
     IS_CONTROL,
     column(

@@ -29,7 +29,7 @@ from tests.support.node_hosts import Moments, NodeHosts, groups_of
 TIMEOUT_MS = 60_000
 TOPICS_AT_A_TIME = 6
 # Each commit is fetched, written and applied 200 times on the cores of one machine, so commits without work are rare
-# here, and nobody is given up for being slow: what is judged is what clients are told, not how soon.
+# here, and no slow client is given up: the test judges what clients receive, not how soon.
 TIMES = {
     "controller.quorum.election.timeout.ms": 2_000,
     "controller.quorum.fetch.timeout.ms": 15_000,

@@ -1,4 +1,4 @@
-"""Running nodes write snapshots and cut their logs below them; whoever is behind comes in through one."""
+"""Running nodes write snapshots and cut their logs below them; a replica that is behind catches up from one."""
 
 import re
 import shutil

@@ -134,7 +134,7 @@ with Program([sys.executable, "-c", {HANGS!r}]).running(within_s=600.0) as proce
 
 
 def is_running(process_id: int) -> bool:
-    """One that has ended and whom nobody has buried yet is not."""
+    """A process that has ended but was not reaped yet is not running."""
     try:
         stat = Path(f"/proc/{process_id}/stat").read_text()
     except OSError:

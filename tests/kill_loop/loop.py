@@ -91,7 +91,7 @@ class Outcome:
 
 
 class KillLoop:
-    """One run in a folder of its own, which is left for whoever wants to look."""
+    """One run in a folder of its own, which is left to be inspected."""
 
     def __init__(self, folder: Path, options: Options, say: Callable[[str], None]) -> None:
         self.cluster = Cluster(

@@ -1,4 +1,4 @@
-"""The checker checked: faults planted in the controller, each of which the stream of random operations must find."""
+"""The checker checked: the stream of random operations must find each fault planted in the controller."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -148,7 +148,7 @@ def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
         topics=of.topics,
         principal=ALICE,
         host=HERE,
-        note_denial=lambda denial: pytest.fail(f"nobody asked for {denial}"),
+        note_denial=lambda denial: pytest.fail(f"unexpected denial {denial}"),
     )
     flags = dict.fromkeys(
         ("include_topic_authorized_operations", "include_cluster_authorized_operations"), False

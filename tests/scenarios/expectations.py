@@ -34,7 +34,7 @@ def _live(cluster: Cluster) -> list[RaftNode]:
 
 
 def _leader(cluster: Cluster, arguments: Arguments) -> None:
-    """`leader 2`: it leads the newest epoch that anybody is in; `leader none`: no node leads that epoch."""
+    """`leader 2`: it leads the newest epoch of any node; `leader none`: no node leads that epoch."""
     wanted = arguments.word("the leader, or none")
     epoch = max(node.leader_epoch for node in _live(cluster))
     leaders = [

@@ -149,7 +149,7 @@ class TransferWorld(World):
 
 def calm_options(seed: int) -> Options:
     """A world of `options_of`, in which nothing fails, and whose disks and messages are fast enough for its times: an
-    election that cannot be over within its timeout is no fault of whoever hands over."""
+    election that cannot be over within its timeout is no fault of the leader that hands over."""
     options, _ = plan_of(seed)
     random_source = Random(seed ^ 0xCA1)
     election_timeout_ms, fetch_timeout_ms = random_source.choice(((100, 300), (200, 500), (1000, 2000)))
@@ -257,7 +257,7 @@ def _transfer(world: TransferWorld, condition: str, leader: Host, target: Host) 
     without_leader_ms = committed_ms - resigned_ms
     if without_leader_ms > world.bound_ms:
         raise InvariantBroken(
-            f"{condition}: for {without_leader_ms} ms nobody could commit, and {world.bound_ms} are enough"
+            f"{condition}: for {without_leader_ms} ms no leader could commit, and {world.bound_ms} are enough"
         )
     return Transfer(world.seed, condition, answered_ms - asked_ms, without_leader_ms, world.bound_ms)
 

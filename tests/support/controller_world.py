@@ -75,7 +75,7 @@ class FakeRaft:
             self.append(now_ms, [(None, value) for value in values])
 
     def resign(self, now_ms: int, leader_epoch: int) -> None:
-        raise AssertionError("nobody resigns here")
+        raise AssertionError("no controller resigns here")
 
     def append(
         self, now_ms: int, records: Sequence[tuple[bytes | None, bytes | None]], *, control: bool = False

@@ -141,7 +141,7 @@ def huge_hello(random_source: Random) -> bytes:
 
 
 def endless_message(random_source: Random) -> bytes:
-    """A length that is lawful for no message, or for a long one, of which some comes."""
+    """A length that is lawful for no message, or for a long one that comes in part."""
     announced = random_source.choice((_LONGEST_HELLO, 2**24 - 1, 70_000))
     message = _message(random_source.choice((1, 2, 11, 20, 255)), bytes(60_000), announced)
     return in_records(message, random_source.choice((1, 100, _LONGEST)))

@@ -308,11 +308,11 @@ def test_who_comes_second_in_a_race_is_not_told_that_it_is_his() -> None:
     assert (second.type, second.error) == (OpType.INFO, "TOPIC_ALREADY_EXISTS")
 
 
-class Nobody:
+class SilentCluster:
     def request(self, *_: object) -> object:
         raise not_sent("cannot connect")
 
 
 def test_a_race_that_was_not_sent_surely_had_no_effect() -> None:
-    assert ended(Nobody(), RACE).type is OpType.FAIL
-    assert ended(Nobody(), REBIRTH).type is OpType.INFO
+    assert ended(SilentCluster(), RACE).type is OpType.FAIL
+    assert ended(SilentCluster(), REBIRTH).type is OpType.INFO

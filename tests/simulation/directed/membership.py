@@ -90,7 +90,7 @@ def two_changes_in_a_row(stage: Stage) -> None:
 def ongaros_trace(stage: Stage) -> None:
     """A leader changes no voters before it has committed in its epoch (Ongaro, 2015).
 
-    Node 1 adds node 5, which nobody else hears of. Node 2, leading with the old voters, removes node 1 at once and
+    Node 1 adds node 5; no other node gets the record. Node 2, leading with the old voters, removes node 1 at once and
     gets that to node 3 only, which are two of the three that are left. Then node 1, with the votes of 4 and 5,
     has three of its five.
     """

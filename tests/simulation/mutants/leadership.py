@@ -115,7 +115,7 @@ def no_successor_is_preferred() -> Patch:
     """A leader that leaves names its successors in order, and the first of them stands at once."""
 
     def indifferent(replica: Replica, leader: Leader, first: int | None = None) -> tuple[ReplicaKey, ...]:
-        # Not an empty list: where nobody is named, nobody comes first, and all stand at once.
+        # Not an empty list: with no successors named, none comes first, and all become candidates at once.
         return (replica.key,)
 
     return everywhere(leadership_transfer.preferred_successors, indifferent)

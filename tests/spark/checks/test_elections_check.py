@@ -22,7 +22,7 @@ ELECTIONS = {
         *(4, (1, 2, 3), (1, 4)),
         (VIOLATION, "it is no voter itself"),
     ),
-    "no voter, and nobody knows who voted": (4, (1, 2, 3), (), (VIOLATION, "it is no voter itself")),
+    "no voter, and the votes are unknown": (4, (1, 2, 3), (), (VIOLATION, "it is no voter itself")),
 }
 
 

@@ -82,7 +82,7 @@ def test_as_of_sums_up_what_it_does_not_show(ask: Any, tmp_path: Path) -> None:
     [
         (("--offset", "24"), "there is no state at offset 24; the log tells of offsets 0 to 23"),
         (("--offset", "-1"), "there is no state at offset -1"),
-        (("--topic", "nobody"), "never had a topic nobody"),
+        (("--topic", "unknown"), "never had a topic unknown"),
         (("--topic", HOSTILE, "--partition", "2"), "never had a partition 2; it had partitions 0 to 1"),
         (("--broker", "9"), "no broker 9 ever registered; those that did: 1, 2"),
         (("--time", "2026-01-31T11:59:59"), "the log begins at offset 0, 2026-01-31T12:00:00.000Z"),

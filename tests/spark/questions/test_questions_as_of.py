@@ -238,7 +238,7 @@ def test_diff_is_what_two_states_differ_in(asked: Asked, steps: tuple[float, flo
         assert changes["removed"] == old.keys() - new.keys()
         differ = {key for key in old.keys() & new.keys() if old[key] != new[key]}
         if kind == "topics":
-            differ = set()  # a topic has no fields of its own: what its partitions do is told of them
+            differ = set()  # a topic has no fields of its own: its partitions' changes are theirs
         secret = {key for key in old.keys() & new.keys() if REDACTED in old[key] and REDACTED in new[key]}
         assert differ <= changes["changed"] <= differ | secret
         assert not changes["passing"] & (old.keys() | new.keys())

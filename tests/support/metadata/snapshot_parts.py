@@ -28,7 +28,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @dataclass
 class FakeReplica:
-    """And the log: its start moves when it is told to."""
+    """And the log: its start moves on request."""
 
     log_start_offset: int = 0
     high_watermark: int = 10_000

@@ -88,7 +88,7 @@ class SnapshotContext(DynamicContext):
         return sent[0]
 
     def back_off(self) -> None:
-        """Wait until the leader may be asked again. Meanwhile somebody else is asked, who knows no better."""
+        """Wait until the leader may be asked again. Meanwhile another voter is asked, which does not know the leader either."""
         for outbound in self.sent(FetchRequest):
             assert outbound.destination_id != LEADER
             self.fail(outbound)

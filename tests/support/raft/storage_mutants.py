@@ -1,4 +1,4 @@
-"""Bugs planted in the storage, each of which the power cuts must bring to light."""
+"""Bugs planted in the storage; the power-cut tests must find each."""
 
 import os
 from collections.abc import Callable

@@ -72,7 +72,7 @@ class LawfulLife:
         return [(self.notes.note(len(records)), *records)]
 
     def _move(self) -> list[tuple[MetadataRecord, ...]]:
-        """Another ISR, and who leads of it; or nobody."""
+        """Another ISR and its leader, or no leader."""
         records: list[MetadataRecord] = []
         for (topic_id, number), (replicas, _, _) in list(self.partitions.items())[
             : self.random.randint(1, 3)

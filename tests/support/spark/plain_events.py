@@ -18,7 +18,7 @@ from kquorum.wire.record_frame import decode_record
 
 @dataclass(frozen=True)
 class Event:
-    """A record, the offset and time as of which it counts, and the batch it came in (None in a snapshot)."""
+    """A record, the offset and time at which it takes effect, and the batch it came in (None in a snapshot)."""
 
     offset: int
     timestamp_ms: int

@@ -31,7 +31,7 @@ PATIENCE_S = 10.0
 
 
 class Controllers:
-    """Two controllers of which one leads, or none (`leader_id` -1). The mute one leaves a request open, until it has to
+    """Two controllers; one leads, or none (`leader_id` -1). The mute one leaves a request open, until it has to
     answer; it is not mute then any more."""
 
     def __init__(self, leader_id: int = 1) -> None:
@@ -55,7 +55,7 @@ class PlayedClient:
     def request(self, api_key: ApiKey, values: Mapping[str, object]) -> Any:
         controllers = self._controllers
         if controllers.leader_id < 0:
-            raise not_sent("nobody is there")
+            raise not_sent("no node is there")
         if self._node_id == controllers.mute_id:
             assert controllers.mute_answers.wait(PATIENCE_S)
             controllers.mute_id = -1
@@ -96,7 +96,7 @@ def test_the_writer_finds_whoever_leads_and_says_when(controllers: Controllers) 
 
 def test_the_writer_names_what_the_controllers_said_when_none_takes_a_write(controllers: Controllers) -> None:
     controllers.leader_id = -1
-    with writer() as writing, pytest.raises(NoWriteAcknowledgedError, match="nobody is there"):
+    with writer() as writing, pytest.raises(NoWriteAcknowledgedError, match="no node is there"):
         writing.first(lambda _: True, 0.0, 0.1)
 
 
@@ -310,7 +310,7 @@ def test_a_lost_leader_comes_back_even_if_nobody_took_over(way: str, deeds: list
     cluster = PlayedCluster()
     lost: AbstractContextManager[Any] = WAYS[way](cluster, 1)  # type: ignore[arg-type]
     lost.__enter__()()
-    error = NoWriteAcknowledgedError("nobody")
+    error = NoWriteAcknowledgedError("unknown")
     assert not lost.__exit__(type(error), error, None)
     assert cluster.deeds == deeds
 

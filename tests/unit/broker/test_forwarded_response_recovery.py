@@ -1,4 +1,4 @@
-"""The answer that nobody heard, as the log tells it."""
+"""A lost response is rebuilt from the log."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def lost_answer(
     is_whole: bool = True,
     before: MetadataImage = BEFORE,
 ) -> Any:
-    """What is told of a request whose note has come before it was sent again; None: it is to be sent again."""
+    """The response to a request whose note came before it was sent again; None: it is sent again."""
     repeated = requests()
     with repeated.watch(FORWARDING_ID, request) as watched:
         watched.doubt()
@@ -130,7 +130,7 @@ def test_a_token_that_was_made_is_told_with_its_password_and_none_is_made_beside
     assert (answer.error_code, answer.token_id) == (ErrorCode.none, "new")
     assert answer.hmac == token_hmac(SECRET_KEY, "new")
     assert (answer.principal_name, answer.expiry_timestamp_ms) == ("alice", 5000)
-    # Of two that are alike in all else nobody knows whose is whose.
+    # Two requests alike in all else cannot be told apart.
     assert lost_answer(request, [*made, token_record("newer")], before=before) is None
 
 

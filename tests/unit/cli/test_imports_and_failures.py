@@ -1,4 +1,4 @@
-"""The command line starts fast: what is not used is not imported; and failures are told in one line."""
+"""The command line starts fast: what is not used is not imported; a failure is one line."""
 
 import os
 import subprocess

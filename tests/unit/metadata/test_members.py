@@ -1,4 +1,4 @@
-"""How far brokers follow: what heartbeats and other reports say, and who has to be waited for."""
+"""How far brokers follow: what heartbeats and other reports say, and which brokers have to be waited for."""
 
 from dataclasses import replace
 from uuid import UUID

@@ -197,9 +197,9 @@ def test_a_full_listener_closes_one_that_never_asked_anything_before_one_that_is
             raw_client(server) as drips,
         ):
             assert await is_served(idle)
-            for stranger in (greets, drips):
-                stranger.writer.write(API_VERSIONS)
-                await stranger.next_frame()
+            for peer in (greets, drips):
+                peer.writer.write(API_VERSIONS)
+                await peer.next_frame()
             drips.writer.write(echo_request("a", 1)[:9])
             await until(
                 lambda: any(

@@ -1,4 +1,4 @@
-"""Peers that begin a frame and do not end it, that do not take their output, and requests that nobody answers."""
+"""Peers that begin a frame and do not end it, that do not take their output, and requests without a response."""
 
 import asyncio
 import logging

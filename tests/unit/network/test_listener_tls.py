@@ -1,4 +1,4 @@
-"""TLS on accepted connections: counted from the first moment, and in nobody else's way when it fails."""
+"""TLS on accepted connections: counted from accept on, and a failed handshake blocks no other connection."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""Connections that are not read from for want of room: nobody calls them idle, and they leave nothing behind."""
+"""Connections that are not read for want of room: they do not count as idle, and leave no state behind."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -227,7 +227,7 @@ def test_requests_count_until_they_are_answered_though_their_connection_is_gone(
                 await until(lambda: server.counters.open_connections == 0)
             assert shared.budget.held_requests == server.counters.pending_requests == 12
             assert shared.budget.held_bytes > 12 * 30_000
-            assert shared.budget.half_read_bytes == 0, "nobody will complete it"
+            assert shared.budget.half_read_bytes == 0, "no sender will complete it"
             for _, _, reply in held:
                 reply(echo_response(FLEXIBLE, ""))
             assert (shared.budget.held_bytes, shared.budget.held_requests) == (0, 0)

@@ -69,8 +69,8 @@ def test_a_stranger_is_told_that_nobody_knows_its_authority(
 ) -> None:
     async def test() -> None:
         async with serving(security=world.listener()) as server:
-            stranger = world.client(version, issued("alice", by="another authority"))
-            assert await reason_of(server, stranger) == "TLSV1_ALERT_UNKNOWN_CA"
+            untrusted = world.client(version, issued("alice", by="another authority"))
+            assert await reason_of(server, untrusted) == "TLSV1_ALERT_UNKNOWN_CA"
             await until(lambda: server.counters.open_connections == 0)
             assert server.counters.failed_tls_handshakes == 1
 

@@ -16,7 +16,7 @@ SILENT = "broker 1 was fenced: it sent no heartbeat within broker.session.timeou
 def watched(
     caplog: pytest.LogCaptureFixture, is_active: Callable[[], bool] = lambda: True
 ) -> tuple[World, Callable[[], list[tuple[str, str]]]]:
-    """And what is told of what was done since the last time."""
+    """And what it logged since the last call."""
     caplog.set_level(logging.INFO, logger="node.broker_watch")
     world, watch = World().lead(), BrokerWatch(is_active)
     world.controller.publishers.append(lambda _image, delta: watch.handle_delta(delta))

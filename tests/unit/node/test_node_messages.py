@@ -185,9 +185,9 @@ class TestAnotherCluster:
         assert f"kquorum format --cluster-id {THEIRS}" in told
 
     def test_a_peer_that_does_not_say_which(self, heard_lines: pytest.LogCaptureFixture) -> None:
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            endpoint = Endpoint("CONTROLLER", "127.0.0.1", nobody.getsockname()[1])
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            endpoint = Endpoint("CONTROLLER", "127.0.0.1", closed.getsockname()[1])
 
             async def work() -> None:
                 ForeignClusters(OURS, 1, lambda: 0).was_refused_by(2, endpoint)

@@ -94,7 +94,9 @@ def test_an_announcement_to_another_replica_is_refused_but_its_leader_is_followe
     assert context.begin(2, EPOCH, voter=key_of(1)).error is ErrorCode.none
 
 
-@pytest.mark.parametrize("voter", [ReplicaKey(-1), ReplicaKey(1)], ids=["nobody named", "no directory named"])
+@pytest.mark.parametrize(
+    "voter", [ReplicaKey(-1), ReplicaKey(1)], ids=["no voter named", "no directory named"]
+)
 def test_what_is_not_named_is_not_compared(voter: ReplicaKey) -> None:
     context = RaftContext()
     assert context.begin(2, EPOCH, voter=voter).error is ErrorCode.none

@@ -96,10 +96,10 @@ def test_its_own_vote_is_its_own_and_nobody_can_refuse_it() -> None:
 
 
 def test_a_stranger_has_no_vote() -> None:
-    """testCannotGrantOrRejectNonVoters: nobody asked it, so its answer is to nothing."""
+    """testCannotGrantOrRejectNonVoters: it was not asked, so its response matches no request."""
     context, requests = candidate_of(1, 2, 3)
-    stranger = OutboundRequest(requests[2].correlation_id, 9, requests[2].request)
-    context.vote(stranger)
+    unrelated = OutboundRequest(requests[2].correlation_id, 9, requests[2].request)
+    context.vote(unrelated)
     assert context.node.role == "candidate"
 
 

@@ -214,7 +214,7 @@ def test_a_leader_tells_the_others_to_begin_at_once_and_leads_no_more() -> None:
 
 
 def test_an_observer_is_whole_before_it_has_flushed() -> None:
-    """Nobody waits for its flushes, so that they may take long; whoever notes the repair flushes first."""
+    """Nothing waits for its flushes, so they may take long; the repair is recorded after a flush."""
     state = QuorumState(leader_epoch=EPOCH, leader_id=2)
     context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, damaged_until=9, auto_flush=False)
     assert context.answer(told(context, 5), context.fetched(batch(2, EPOCH, 3))).has_caught_up

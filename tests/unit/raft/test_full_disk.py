@@ -47,7 +47,7 @@ def test_a_leader_leaves_for_the_first_voter_that_has_everything() -> None:
     context.turn()
     context.sent(EndQuorumEpochRequest)
     context.feed(FULL)
-    assert context.node.role == "leader", "nobody has x yet"
+    assert context.node.role == "leader", "no follower has x yet"
     context.receive(context.fetch(3, offset=2, last_epoch=epoch))
     assert context.node.role == "resigned"
     assert context.node.high_watermark == 2

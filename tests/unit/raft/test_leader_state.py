@@ -12,7 +12,7 @@ DYNAMIC_AND_STATIC = pytest.mark.parametrize("is_dynamic", [True, False], ids=["
 
 
 def leader_of(*voters: int, is_dynamic: bool = True) -> RaftContext:
-    """A leader of these voters which nobody has fetched from yet."""
+    """A leader of these voters that no replica has fetched from yet."""
     context = DynamicContext(voters=voters) if is_dynamic else RaftContext(voters=voters)
     if context.node.role != "leader":
         for outbound in context.become_candidate():

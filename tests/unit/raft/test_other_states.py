@@ -127,8 +127,8 @@ def test_a_resigned_leader_tells_every_other_voter_until_it_has_heard_it() -> No
     ends = {outbound.destination_id: outbound for outbound in context.sent(EndQuorumEpochRequest)}
     assert set(ends) == {2, 3}
     context.answer(ends[2], EndQuorumEpochResponse(leader_id=LOCAL, leader_epoch=5))
-    stranger = type(ends[2])(ends[3].correlation_id, 9, ends[3].request)
-    context.answer(stranger, EndQuorumEpochResponse(leader_id=LOCAL, leader_epoch=5))
+    unrelated = type(ends[2])(ends[3].correlation_id, 9, ends[3].request)
+    context.answer(unrelated, EndQuorumEpochResponse(leader_id=LOCAL, leader_epoch=5))
     role = context.node.replica.role
     assert getattr(role, "unacknowledged", None) == {3}
 
@@ -154,7 +154,7 @@ def test_a_resigned_leader_gives_no_vote_in_its_epoch_but_pre_votes(is_up_to_dat
 
 
 def test_a_resigned_leader_still_names_itself() -> None:
-    """testLeaderEndpoints: nobody else can have led its epoch."""
+    """testLeaderEndpoints: no other node can have led its epoch."""
     context = DynamicContext(state=QuorumState(leader_epoch=5, leader_id=LOCAL))
     response = context.ask_for_vote(2, 5)
     assert (response.leader_id, response.leader_endpoints) == (LOCAL, endpoints_of(LOCAL))

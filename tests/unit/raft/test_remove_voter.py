@@ -145,7 +145,7 @@ def test_the_last_voter_stays() -> None:
 
 
 def test_the_leader_of_one_other_voter_can_go_and_stands_again_while_it_may_be_alone_in_knowing_it() -> None:
-    """The other has the shorter log and needs its vote: without this, nobody could be elected (Ongaro, 4.2.2)."""
+    """The other has the shorter log and needs its vote: without this, no node could be elected (Ongaro, 4.2.2)."""
     context = DynamicContext(voters=(1, 2))
     context.lead()
     assert context.remove(key_of(LOCAL)) is None

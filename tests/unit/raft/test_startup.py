@@ -104,7 +104,7 @@ def test_a_new_observer_asks_in_epoch_zero() -> None:
     assert (fetch.request.current_leader_epoch, fetch.request.fetch_offset) == (0, 0)
 
 
-# What a state machine is told first
+# The first notification of a state machine
 
 
 def test_a_follower_names_its_leader_to_the_state_machine_at_once() -> None:

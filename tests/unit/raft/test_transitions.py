@@ -20,9 +20,9 @@ SAME_EPOCH = {
     ("unattached", "prospective"),  # the election timer of a voter
     ("unattached", "follower"),  # heard of the leader
     ("prospective", "unattached"),  # not elected, and no leader known
-    ("prospective", "follower"),  # not elected, but somebody leads
+    ("prospective", "follower"),  # not elected, but there is a leader
     ("candidate", "prospective"),  # not elected
-    ("candidate", "follower"),  # somebody else was
+    ("candidate", "follower"),  # another candidate was elected
     ("candidate", "leader"),
     ("follower", "prospective"),  # the fetch timer of a voter
     ("follower", "unattached"),  # the fetch timer of an observer
@@ -166,7 +166,7 @@ def test_an_observer_neither_stands_nor_leads(role: str) -> None:
 
 
 def test_the_high_watermark_is_kept_in_every_role_after_it_was_known() -> None:
-    """QuorumStateTest.testHighWatermarkRetained: whoever reads committed records reads on during elections."""
+    """QuorumStateTest.testHighWatermarkRetained: committed records stay readable during elections."""
     context = RaftContext()
     epoch = context.become_leader()
     context.receive(context.fetch(2, 1, epoch))

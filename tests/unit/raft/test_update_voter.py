@@ -237,7 +237,7 @@ def test_a_leader_that_agrees_to_an_update_is_heard_of() -> None:
 
 
 def test_a_leader_that_moved_is_found_by_what_others_say_of_it() -> None:
-    """The voter set names its old address, where nobody answers; the endpoint comes with an answer of somebody else."""
+    """The voter set has its old address, where no node answers; the endpoint comes with another node's response."""
     context = DynamicContext()
     context.fail(context.follow(2, 1))
     context.advance(context.config.retry_backoff_ms)

@@ -1,4 +1,4 @@
-"""Sound batches behind damage are found again, whoever wrote them."""
+"""Sound batches behind damage are found again, for every writer."""
 
 import struct
 from pathlib import Path

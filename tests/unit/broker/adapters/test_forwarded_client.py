@@ -78,8 +78,8 @@ def test_the_envelope_names_the_client_and_not_the_broker(host: str, is_token_au
 
 def test_the_request_goes_on_as_it_came() -> None:
     channel = Channel()
-    forwarded(channel, frame=b"as it came, with what nobody here knows")
-    assert channel.envelopes[0]["request_data"] == b"as it came, with what nobody here knows"
+    forwarded(channel, frame=b"as it came, with unknown fields")
+    assert channel.envelopes[0]["request_data"] == b"as it came, with unknown fields"
 
 
 def test_the_answer_to_another_request_is_nobodys() -> None:

@@ -1,4 +1,4 @@
-"""A broker whose request reaches a controller that no longer leads asks the leader, whichever way it is told."""
+"""A broker whose request reaches a controller that no longer leads asks the leader, whichever error it gets."""
 
 from collections.abc import Callable
 from typing import Any

@@ -207,7 +207,7 @@ class TestRefusals:
         assert len(warnings(heard_lines)) == 1
 
     def test_the_next_wait_is_a_new_one(self, heard_lines: pytest.LogCaptureFixture) -> None:
-        """A broker that ran for a minute and lost its id to a process that died since accuses nobody."""
+        """A broker that ran for a minute and lost its id to a process that died since reports no duplicate."""
         now = [0]
         refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
         refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, 9_000)

@@ -1,4 +1,4 @@
-"""A log directory that no longer answers is told to the controller, once, and stays offline."""
+"""A log directory that no longer responds is reported to the controller, once, and stays offline."""
 
 import asyncio
 import shutil

@@ -233,7 +233,7 @@ def test_an_unlawful_name_is_refused_and_never_created() -> None:
 
 def test_a_client_that_does_not_want_topics_created_is_heard() -> None:
     assert ask(["new"], allow_auto_topic_creation=False).topics_to_create == ()
-    assert ask(["new"], version=3).topics_to_create == ("new",), "before version 4 nobody can decline"
+    assert ask(["new"], version=3).topics_to_create == ("new",), "before version 4 a client cannot decline"
 
 
 def test_operations_are_told_of_names_without_a_topic_too() -> None:

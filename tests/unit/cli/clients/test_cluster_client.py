@@ -88,8 +88,8 @@ def test_status_waits_for_an_election(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_status_gives_up_when_there_is_no_leader(capsys: pytest.CaptureFixture[str]) -> None:
-    nobody = quorum_response(error_code=LEADER_NOT_AVAILABLE, leader_id=-1)
-    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: nobody}) as node:
+    leaderless = quorum_response(error_code=LEADER_NOT_AVAILABLE, leader_id=-1)
+    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: leaderless}) as node:
         command = ["quorum", "status", "--bootstrap-controller", node.address, "--timeout-ms", "300"]
         assert run(command) == 6
     assert f"{node.address} answers and follows no leader in epoch 7; all answer" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Nodes that hang, and nodes that say no: the time that both take, what is told of them, and the exit status."""
+"""Nodes that hang, and nodes that say no: the time that both take, the message, and the exit status."""
 
 import asyncio
 import contextlib
@@ -35,12 +35,12 @@ from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 from tests.unit.network.security.test_connections import API, SCRAM, Keys, listener, serving
 
 HOST = "127.0.0.1"
-NOBODY = HostPort(HOST, 1)
+UNREACHABLE = HostPort(HOST, 1)
 
 
 @contextlib.contextmanager
 def mute_addresses(count: int) -> Iterator[list[HostPort]]:
-    """Connections are taken, as by a process that was stopped; nobody reads what comes in."""
+    """Connections are taken, as by a process that was stopped; nothing reads what comes in."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         yield [HostPort(HOST, each.getsockname()[1]) for each in sockets]
@@ -116,9 +116,9 @@ async def first_change(address: HostPort) -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda address: describe_brokers([address, NOBODY], 60_000),
+        lambda address: describe_brokers([address, UNREACHABLE], 60_000),
         lambda address: fetch_elections([address], 0, 10_000, lambda _: None),
-        lambda address: read_topics([NOBODY, address], None, "local", 60_000),
+        lambda address: read_topics([UNREACHABLE, address], None, "local", 60_000),
         first_change,
     ],
 )
@@ -151,7 +151,7 @@ def test_what_stands_in_for_a_refused_call_is_told(capsys: pytest.CaptureFixture
         asyncio.run(main(node.address, node.address))
     assert "User:bob may not" in capsys.readouterr().err
     with pytest.raises(CliError, match=r"Connection refused; over gRPC .*User:bob may not") as failed:
-        asyncio.run(main(str(NOBODY), str(NOBODY)))
+        asyncio.run(main(str(UNREACHABLE), str(UNREACHABLE)))
     assert failed.value.status is ExitStatus.FAILED
 
 

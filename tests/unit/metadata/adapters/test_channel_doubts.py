@@ -53,8 +53,8 @@ def test_who_was_never_reached_has_carried_nothing_out() -> None:
 
     async def work() -> None:
         async with RunningController(1, lambda _request: None) as controller:
-            nobody = controller.address
-        channel = channel_to(nobody, retry_timeout_ms=150)
+            closed = controller.address
+        channel = channel_to(closed, retry_timeout_ms=150)
         with pytest.raises(ControllerUnavailable):
             await channel.request(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}, lambda: doubts.append(1))
         channel.close()

@@ -124,7 +124,7 @@ def test_what_may_not_be_forwarded_is_not_read() -> None:
 
 
 def test_what_may_not_be_forwarded_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a plaintext listener anybody may send an envelope."""
+    """On a plaintext listener every client may send an envelope."""
     looked_up: list[int] = []
     look_up = headers.api_version
 

@@ -35,7 +35,7 @@ class Table:
         return tasks
 
     async def give_back(self, name: str) -> str:
-        """Who has got one for it."""
+        """The holders of one for it."""
         before = len(self.granted)
         self.shares.give_back(name)
         await self.settle()

@@ -335,7 +335,7 @@ class Node:
             security_protocol=SASL_PLAINTEXT,
         )
         self.listener.handle(context, as_read(api_key, version, entity), answers.append)
-        assert len(answers) == 1, "a standby keeps nobody waiting"
+        assert len(answers) == 1, "a standby answers at once"
         (answer,) = answers
         if isinstance(answer, EncodedBody):
             return decode(response_class(api_key, version), answer.data)[0]

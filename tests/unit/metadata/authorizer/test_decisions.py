@@ -69,7 +69,7 @@ def test_decisions_are_those_of_a_loop_over_all_acls(
 def test_some_resource_is_allowed_if_a_name_can_be_found_that_is(
     entries: list[AccessControlEntry], principal: str, operation: Operation
 ) -> None:
-    """But that names which nobody has written down do not count, and that one denial of all ends it, in Kafka too."""
+    """Except that names without an ACL do not count, and that one denial for all names ends it, as in Kafka."""
     direct = [each for each in entries if each.operation in (operation, 2)]
     judge, acls = authorizer(), acls_of(direct)
     candidates = {each.resource_name for each in direct} | {"hardcode"}

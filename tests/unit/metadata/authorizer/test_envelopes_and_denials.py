@@ -1,4 +1,4 @@
-"""Envelopes, whose sender and whose client are both judged; DescribeCluster's bits; and what is told of denials."""
+"""Envelopes, whose sender and whose client are both judged; DescribeCluster's bits; and what is logged of denials."""
 
 from kio.schema.errors import ErrorCode
 
@@ -67,7 +67,7 @@ def test_describe_cluster_tells_the_operations_that_are_allowed() -> None:
     assert world.ask(ApiKey.DESCRIBE_CLUSTER, ask).cluster_authorized_operations == -(2**31)
 
 
-# What is told of denials
+# What is logged of denials
 
 
 class Told:

@@ -1,4 +1,4 @@
-"""The table, row by row: who lacks the right is refused in every version, in a shape that can be sent; who has it, not.
+"""The table, row by row: without the right, every version is refused in a form that can be sent; with it, none is.
 
 The requests are random ones, so that lists are empty, long, and full of nonsense.
 """

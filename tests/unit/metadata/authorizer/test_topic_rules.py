@@ -31,7 +31,7 @@ def test_topics_are_created_one_by_one(forwarded: bool) -> None:
     answer = ask(ApiKey.CREATE_TOPICS, creation("mine-1", "theirs", "mine-2"))
     assert errors(answer) == {"mine-1": NONE, "theirs": FAILED, "mine-2": NONE}
     assert sorted(world.world.controller.image.topics.by_name) == ["mine-1", "mine-2"]
-    # Configs are told to who may see them only.
+    # The response has configs only for clients with DESCRIBE_CONFIGS.
     told = {entry.name: entry for entry in answer.topics}["mine-1"]
     assert (told.num_partitions, told.configs, told.topic_config_error_code) == (-1, (), int(FAILED))
 

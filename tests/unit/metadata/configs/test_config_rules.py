@@ -28,7 +28,7 @@ def title(case: dict[str, Any]) -> str:
 @pytest.mark.parametrize("case", [case for case in RECORDED if "operations" in case], ids=title)
 def test_as_kafka_answers(case: dict[str, Any]) -> None:
     resource = ConfigResource(case["type"], case["name"])
-    # Another version of Kafka may have written what nobody may set today.
+    # Another version of Kafka may have written values that can no longer be set.
     before = [
         ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
         for name, value in case.get("existing", {}).items()

@@ -40,7 +40,7 @@ class ResigningRaft(FakeRaft):
 
 
 class FaultyWorld(World):
-    """A world whose faults are told; `raft` notes who resigned."""
+    """A world that records faults; `raft` records resignations."""
 
     def __init__(self, config: ControllerConfig | None = None) -> None:
         super().__init__(config)

@@ -96,7 +96,7 @@ def test_every_version_can_be_sent(version: int, kind: int, name: str) -> None:
 def test_all_of_a_topics_configs_with_their_defaults() -> None:
     names = [each.name for each in result(TOPIC, "alpha").configs]
     assert names == sorted(names)
-    assert len(names) == 34  # 33, and the one that nobody knows here
+    assert len(names) == 34  # 33, and one unknown key
     assert "internal.segment.bytes" not in names
 
 

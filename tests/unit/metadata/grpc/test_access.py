@@ -65,7 +65,7 @@ async def statuses(channel: grpc.aio.Channel) -> dict[str, grpc.aio.AioRpcError]
 
 
 def lacking(*operations: Operation) -> dict[str, str]:
-    """Method and right, of the calls that are refused to who has these."""
+    """Method and right of the calls that are refused to a client with these rights."""
 
     async def main() -> dict[str, str]:
         async with node(gate(*operations)) as (_, channel):

@@ -161,7 +161,10 @@ def test_what_kafkas_rules_refuse_has_a_status_kafkas_error_and_words() -> None:
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
-        (ControllerUnavailable(ApiKey.BROKER_HEARTBEAT, 10, "nobody leads"), grpc.StatusCode.UNAVAILABLE),
+        (
+            ControllerUnavailable(ApiKey.BROKER_HEARTBEAT, 10, "there is no leader"),
+            grpc.StatusCode.UNAVAILABLE,
+        ),
         (NoCommonVersion("h", 1, "BrokerHeartbeat", (0, 1), (2, 3)), grpc.StatusCode.FAILED_PRECONDITION),
     ],
 )

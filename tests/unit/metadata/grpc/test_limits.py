@@ -120,7 +120,7 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
 
 
 def test_a_long_message_is_refused_before_it_is_read() -> None:
-    """4 MiB of empty names, which gRPC takes by default, held the loop for 80 ms: before anybody was asked who."""
+    """4 MiB of empty names, which gRPC takes by default, held the loop for 80 ms: before authentication."""
 
     async def main() -> list[grpc.StatusCode]:
         async with serving(FakeSource()) as rig:

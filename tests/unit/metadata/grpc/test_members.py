@@ -62,7 +62,7 @@ def progress(broker_id: int, applied: int, *, fenced: bool = False) -> BrokerPro
 
 
 class FakeMembers:
-    """Broker 11 applies one more record each time somebody looks."""
+    """Broker 11 applies one more record each time its state is read."""
 
     def __init__(self, *, leads: bool = True, applied: int = 50) -> None:
         self.leads = leads

@@ -1,4 +1,4 @@
-"""States are compared at equal offsets, whoever reaches them first."""
+"""States are compared at equal offsets, in whichever order nodes reach them."""
 
 from collections.abc import Callable
 from uuid import UUID

@@ -99,8 +99,8 @@ class Keys:
         self.alice = {"ssl.keystore.location": write(folder / "alice.pem", issued("alice"))}
         other = authority("another authority").pem.decode()
         self.other_trust = {"ssl.truststore.location": write(folder / "other.pem", other)}
-        stranger = issued("alice", by="another authority")
-        self.stranger = {"ssl.keystore.location": write(folder / "stranger.pem", stranger)}
+        untrusted = issued("alice", by="another authority")
+        self.untrusted = {"ssl.keystore.location": write(folder / "untrusted.pem", untrusted)}
         self.mutual = self.node | self.trust | {"ssl.client.auth": "required"}
 
 
@@ -195,7 +195,7 @@ def test_a_client_of_another_authority_harms_no_other_client(
     keys: Keys, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    good, bad = client("SSL", keys.trust | keys.alice), client("SSL", keys.trust | keys.stranger)
+    good, bad = client("SSL", keys.trust | keys.alice), client("SSL", keys.trust | keys.untrusted)
 
     async def work(server: KafkaServer) -> None:
         connection = await KafkaConnection.connect(HOST, server.bound_port, "t", TIMEOUT_MS, security=good)
@@ -229,7 +229,7 @@ def test_no_version_of_tls_in_common(keys: Keys) -> None:
 
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("mechanism", ["PLAIN", SCRAM])
-@pytest.mark.parametrize(("name", "password"), [("alice", "wrong"), ("nobody", SECRET)])
+@pytest.mark.parametrize(("name", "password"), [("alice", "wrong"), ("unknown", SECRET)])
 def test_wrong_credentials_fail_late_and_alike(
     keys: Keys, protocol: str, mechanism: str, name: str, password: str, caplog: pytest.LogCaptureFixture
 ) -> None:

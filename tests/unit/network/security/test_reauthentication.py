@@ -91,7 +91,7 @@ def test_nobody_comes_back_by_another_mechanism() -> None:
 
 @pytest.mark.parametrize("name", ["CN=admin,OU=ops", "CN=admin2"])
 def test_a_mapping_rule_must_fit_the_whole_name(name: str) -> None:
-    """Else `RULE:CN=admin/admin/` would make an administrator of whoever's name begins so."""
+    """Else `RULE:CN=admin/admin/` would make an administrator of every user whose name begins so."""
     rule, default = parse_mapping_rules("RULE:CN=admin/admin/,DEFAULT")
     assert rule.apply("CN=admin") == "admin"
     assert rule.apply(name) is None

@@ -1,4 +1,4 @@
-"""What a server answers to SaslHandshake and SaslAuthenticate, and what its log is told."""
+"""What a server answers to SaslHandshake and SaslAuthenticate, and what it logs."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def test_scram_in_three_requests() -> None:
     "data",
     [
         encode_plain("alice", "wrong"),
-        encode_plain("nobody", SECRET),
+        encode_plain("unknown", SECRET),
         encode_plain("alice", SECRET + "x"),
         b"bob\0alice\0" + SECRET.encode(),
         b"",
@@ -111,7 +111,7 @@ def test_whatever_is_wrong_with_plain_the_peer_hears_the_same(data: bytes) -> No
     assert token_of(answer).error_message == TOLD.format("PLAIN")
 
 
-@pytest.mark.parametrize(("name", "password"), [("alice", "wrong"), ("nobody", SECRET)])
+@pytest.mark.parametrize(("name", "password"), [("alice", "wrong"), ("unknown", SECRET)])
 def test_whatever_is_wrong_with_scram_the_peer_hears_the_same(name: str, password: str) -> None:
     it = session()
     shake(it, SCRAM)

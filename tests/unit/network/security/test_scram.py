@@ -86,7 +86,7 @@ def test_an_unknown_user_is_led_on_like_a_known_one() -> None:
     """Until the proof there is nothing to tell one from the other: a salt that stays, and iterations."""
     firsts = []
     for _ in range(2):
-        client = ScramClient("SCRAM-SHA-256", "nobody", "any")
+        client = ScramClient("SCRAM-SHA-256", "unknown", "any")
         server = ScramServer("SCRAM-SHA-256", lookup())
         first = parse_server_first(server.step(client.first()))
         firsts.append((first.salt, first.iterations))
@@ -96,13 +96,13 @@ def test_an_unknown_user_is_led_on_like_a_known_one() -> None:
     assert firsts[0] == firsts[1]
     assert firsts[0][1] == 4096
     other = ScramServer("SCRAM-SHA-256", lookup(pepper=b"other"))
-    assert parse_server_first(other.step(b"n,,n=nobody,r=x")).salt != firsts[0][0]
+    assert parse_server_first(other.step(b"n,,n=unknown,r=x")).salt != firsts[0][0]
 
 
 def test_no_proof_fits_the_keys_of_an_unknown_user() -> None:
     """Not even the one that makes the all-zero keys come out."""
     server = ScramServer("SCRAM-SHA-256", lookup())
-    server.step(b"n,,n=nobody,r=abc")
+    server.step(b"n,,n=unknown,r=abc")
     nonce = server._nonce
     with pytest.raises(ScramError, match="no such user"):
         server.step(f"c=biws,r={nonce},p={base64.b64encode(bytes(32)).decode()}".encode())

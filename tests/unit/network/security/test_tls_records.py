@@ -148,7 +148,7 @@ def hello_in_records(keys: Keys, size: int) -> tuple[ssl.SSLObject, ssl.MemoryBI
 
 
 def test_a_handshake_in_tiny_records_is_not_read_to_its_end(keys: Keys) -> None:
-    """One of 131 KB in records of a byte held the loop for 80 ms, before anybody had shown a certificate."""
+    """One of 131 KB in records of a byte held the loop for 80 ms, before any client had shown a certificate."""
     server, _ = hello_in_records(keys, 1)
     with pytest.raises(ssl.SSLError, match="too many short TLS records in a handshake"):
         server.do_handshake()

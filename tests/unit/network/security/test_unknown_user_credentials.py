@@ -1,4 +1,4 @@
-"""What a stranger is told must not show that nobody has this name."""
+"""The response to an unauthenticated client must not show that no user has this name."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ def test_a_strangers_salt_looks_like_those() -> None:
 def test_salts_of_any_bytes_have_their_length(size: int) -> None:
     form = form_of(bytes(range(200))[-size:], 8192)
     assert form == SaltForm(size, 8192)
-    keys = unknown_user_credentials(MECHANISM, "nobody", form, PEPPER)
+    keys = unknown_user_credentials(MECHANISM, "unknown", form, PEPPER)
     assert (len(keys.salt), keys.iterations) == (size, 8192)
     assert keys.stored_key == keys.server_key == bytes(32)
 
@@ -88,8 +88,8 @@ def test_one_more_user_of_a_form_takes_names_to_that_form_only() -> None:
 
 
 def test_a_user_with_another_password_may_look_otherwise() -> None:
-    assert form_for("anybody", counts_of([SaltForm(32, 8192)]), PEPPER) == SaltForm(32, 8192)
+    assert form_for("any-user", counts_of([SaltForm(32, 8192)]), PEPPER) == SaltForm(32, 8192)
 
 
 def test_without_users_there_is_nothing_to_hide() -> None:
-    assert form_for("anybody", Map(), PEPPER) == SaltForm(None, MIN_ITERATIONS)
+    assert form_for("any-user", Map(), PEPPER) == SaltForm(None, MIN_ITERATIONS)

@@ -1,4 +1,4 @@
-"""A broken config is told in one clear message for each broken rule, with file and line."""
+"""A broken config gives one clear message for each broken rule, with file and line."""
 
 from pathlib import Path
 
@@ -118,7 +118,7 @@ _CASES = {
         "quorum.toml:15: node 11: listener.security.protocol.map: listener CONTROLLER is not mapped, and the others "
         "are; add CONTROLLER:PROTOCOL",
     ),
-    "keys of TLS for a listener that nobody has": (
+    "keys of TLS for a listener that does not exist": (
         changed("node.id = 11", 'node.id = 11\nlistener.name.clint.ssl.client.auth = "required"'),
         "quorum.toml:15: listener.name.clint.ssl.client.auth is for a listener CLINT; there are CONTROLLER, GRPC, "
         "PLAINTEXT",
@@ -141,7 +141,7 @@ _CASES = {
         "quorum.toml:15: node 11: broker.heartbeat.interval.ms (9000) must be less than "
         "broker.session.timeout.ms (9000)",
     ),
-    "a voter that nobody can connect to": (
+    "a voter that no node can connect to": (
         changed("node.id = 11", 'node.id = 11\ncontroller.quorum.voters = "1@0.0.0.0:9191"'),
         "quorum.toml:15: controller.quorum.voters: '1@0.0.0.0:9191' names no host that others can connect to",
     ),

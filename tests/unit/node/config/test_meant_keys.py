@@ -1,4 +1,4 @@
-"""Keys that are misspelt, in a config and in the file of `--command-config`, and what is told only once."""
+"""Keys that are misspelt, in a config and in the file of `--command-config`, and warnings that are given only once."""
 
 import os
 import subprocess

@@ -34,7 +34,7 @@ END = 20
 def folder_with_damage(
     folder: Path, limits: SegmentLimits, at: tuple[int, ...], snapshots: tuple[int, ...] = (10,)
 ) -> None:
-    """20 records, of which those at the given offsets have a bit turned, and snapshots."""
+    """20 records, with a bit flipped at each of the given offsets, and snapshots."""
     write_log(folder, batches(0, END), segment_bytes=limits.segment_bytes)
     for offset in at:
         base = max(each for each in segment_offsets(folder) if each <= offset)

@@ -150,7 +150,7 @@ def test_a_follower_hears_only_what_the_leaders_high_watermark_covers() -> None:
 
 
 def follower_with_commits() -> HearingContext:
-    """Three records committed, of which its slow state machine has heard nothing yet."""
+    """Three records committed, none delivered to its slow state machine yet."""
     context = HearingContext(state=QuorumState(leader_epoch=5, leader_id=2), is_slow=True)
     context.fetch_answer(batch(0, 5, count=3), high_watermark=3)
     assert context.node.high_watermark == 3

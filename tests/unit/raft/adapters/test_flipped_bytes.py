@@ -25,7 +25,7 @@ BATCHES_AT_ONCE = 12
 
 @dataclass
 class Log:
-    """A folder with a few batches of a real log in it, of which is known how far they were durable. A log that begins
+    """A folder with a few batches of a real log, with a known durable end. A log that begins
     later than at 0 begins at a snapshot."""
 
     batches: tuple[LogBatch, ...]
@@ -93,7 +93,7 @@ def test_every_flipped_byte_of_a_log_of_seven_epochs_is_found(real_logs: Path, p
 
 
 def check_snapshot(fs: FaultFileSystem, path: Path, position: int, mask: int) -> None:
-    """Not taken for a snapshot, and read without a surprise by whoever reads it all the same."""
+    """Not taken for a snapshot; a reader that reads it all the same gets a clear error."""
     fs.flip(path, position, mask)
     assert problem_of(path, 189, fs) is not None, position
     try:

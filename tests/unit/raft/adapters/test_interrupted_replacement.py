@@ -79,7 +79,7 @@ def test_a_snapshot_whose_name_is_not_durable_yet(*, is_refused: bool) -> None:
 
 
 def test_a_recovery_point_that_was_set_back_and_not_flushed() -> None:
-    """It is read as 0; what is on the disk nobody knows. A whole log must not look like one that lost its end."""
+    """It is read as 0; what is on the disk is unknown. A whole log must not look like one that lost its end."""
     fs = disk_with_log()
     QuorumStateFile(FOLDER, (1, 2, 3), fs=fs).write(QuorumState(leader_epoch=1))
     fs.put(snapshot_path(FOLDER, AHEAD), snapshot_content(AHEAD.epoch))
@@ -101,7 +101,7 @@ def test_a_recovery_point_that_was_set_back_and_not_flushed() -> None:
 
 
 def test_damage_that_a_snapshot_stands_for() -> None:
-    """Whole without it, the log must not be called damaged because half of it is removed: a sole voter has nobody to
+    """Whole without it, the log must not be called damaged because half of it is removed: a sole voter has no node to
     fetch it from."""
     fs = disk_with_log()
     own = OffsetAndEpoch(END, 1)

@@ -33,7 +33,7 @@ SNAPSHOT = OffsetAndEpoch(20, 2)
 
 
 def half_emptied(folder: Path) -> None:
-    """A log of 12 records in segments of 3, the last two of which are gone, to be replaced by a snapshot."""
+    """A log of 12 records in segments of 3; the last two are gone, to be replaced by a snapshot."""
     write_log(folder, batches(0, 12), segment_bytes=3 * SIZE, durable=0)
     for base_offset in (6, 9):
         for path in folder.glob(f"{base_offset:020}.*"):

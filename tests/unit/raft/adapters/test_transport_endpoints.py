@@ -34,7 +34,7 @@ from tests.unit.raft.adapters.test_transport import (
 )
 
 ANSWER = VoteResponse(leader_epoch=3)
-NOBODY = 1  # a port at which nobody listens, and which needs a privilege to listen at
+CLOSED_PORT = 1  # no process listens there: binding it needs a privilege
 
 
 def at(server: KafkaServer) -> Endpoint:
@@ -46,7 +46,7 @@ def test_the_requests_own_endpoint_wins_over_the_table() -> None:
         peer = Peer()
         peer.answers[ApiKey.VOTE] = ANSWER
         async with listening(peer) as server:
-            sender = Sender(NOBODY)
+            sender = Sender(CLOSED_PORT)
             sender.send(VOTE, endpoint=at(server))
             assert await sender.outcome() == ResponseReceived(1, PEER, ANSWER)
             sender.send(VOTE, to=77, endpoint=at(server))
@@ -58,7 +58,7 @@ def test_the_requests_own_endpoint_wins_over_the_table() -> None:
 
 def test_a_destination_without_any_endpoint_fails_and_ends_nothing() -> None:
     async def scenario() -> None:
-        sender = Sender(NOBODY)
+        sender = Sender(CLOSED_PORT)
         sender.send(VOTE, to=9)
         assert sender.outcomes == [], "never told before send returns"
         assert await sender.outcome() == RequestFailed(1, 9, FailureReason.DISCONNECTED)
@@ -95,7 +95,7 @@ def test_a_peer_that_moved_is_reached_at_its_new_place_and_left_at_the_old_one()
         old, new = Peer(), Peer()
         new.answers[ApiKey.VOTE] = ANSWER
         async with listening(old) as before, listening(new) as after:
-            sender = Sender(NOBODY)
+            sender = Sender(CLOSED_PORT)
             sender.send(VOTE, endpoint=at(before))
             sender.send(FETCH, endpoint=at(before))
             await until(lambda: len(old.held) == 2)
@@ -201,7 +201,7 @@ def test_a_node_is_asked_for_its_kraft_versions_and_its_listener_answers() -> No
             features=features,
         )
         await server.start()
-        sender = Sender(NOBODY)
+        sender = Sender(CLOSED_PORT)
         sender.send(ApiVersionsRequest(), to=4, endpoint=at(server))
         assert await sender.outcome() == ResponseReceived(
             1, 4, ApiVersionsResponse(kraft_versions=VersionRange(0, 1))

@@ -39,7 +39,7 @@ def lagging_point(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def killed_after(folder: Path, end_offset: int) -> None:
-    """A log of which all was flushed, left by a process that was killed; then the tail from offset 2 on goes bad."""
+    """A log that was flushed whole, left by a killed process; then the tail from offset 2 on is damaged."""
     log = FileLog(folder)
     for offset in range(end_offset):
         log.append([batch(offset)])

@@ -233,7 +233,7 @@ def test_a_sole_voter_leaves_at_once_and_tells_no_peer() -> None:
     assert context.requests == []
 
 
-# Handing over to a chosen voter: whoever asked is answered when it leads
+# Handing over to a chosen voter: the request is answered when that voter leads
 
 
 def handed_over(**config: int) -> tuple[RaftContext, int]:

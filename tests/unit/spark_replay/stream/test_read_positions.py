@@ -1,4 +1,4 @@
-"""A log read in pieces while it grows gives the rows of the whole log, each once; one that was cut is told."""
+"""A log read in pieces while it grows gives the rows of the whole log, each once; a log that was cut is reported."""
 
 import json
 from collections.abc import Sequence

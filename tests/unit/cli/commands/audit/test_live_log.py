@@ -111,7 +111,7 @@ def test_what_is_committed_later_follows_through_a_lost_connection(
             await eventually(lambda: segments(tmp_path) == {0: bytes_of(source)}, "the first two")
             source.commit(topic("third", 3))
             await eventually(lambda: segments(tmp_path) == {0: bytes_of(source)}, "the third")
-        await eventually(lambda: len(told) == 1, "the loss is told")
+        await eventually(lambda: len(told) == 1, "the loss is reported")
         following.cancel()
 
     run(main)

@@ -1,4 +1,4 @@
-"""The commands while there is no leader, or somebody hangs: what they say, and how soon."""
+"""The commands while there is no leader, or a node hangs: their output, and how soon it comes."""
 
 import json
 import time

@@ -314,8 +314,8 @@ def test_without_a_leader_a_change_is_not_waited_for_to_the_end(
     monkeypatch.setattr("kquorum.cli.commands.quorum.voters.LEADER_TIMEOUT_MS", 1_300)
     monkeypatch.setattr("kquorum.cli.clients.cluster_client.TELL_AFTER_S", 0.05)
     monkeypatch.setattr("kquorum.cli.clients.cluster_client.TELL_AGAIN_S", 0.05)
-    nobody = quorum_response(error_code=6, leader_id=-1)
-    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: nobody}) as node:
+    leaderless = quorum_response(error_code=6, leader_id=-1)
+    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: leaderless}) as node:
         options = ("--bootstrap-controller", node.address, "--timeout-ms", "3600000")
         assert run(["quorum", *arguments, *options]) == 6
     lines = capsys.readouterr().err.splitlines()

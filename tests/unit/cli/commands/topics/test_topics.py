@@ -71,7 +71,7 @@ def test_a_long_list_may_take_more_than_one_of_several_nodes_share(
     taken = threading.Event()
 
     def slowly(request: Any) -> dict[str, object]:
-        taken.wait(0.7)  # nobody sets it: this node needs so long
+        taken.wait(0.7)  # never set: this node needs so long
         return topics_response(request)
 
     with fake_node({ApiKey.METADATA: slowly}) as node, socket.socket() as mute:

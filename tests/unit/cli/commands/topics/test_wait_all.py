@@ -1,4 +1,4 @@
-"""`kquorum topics create --wait-all`: nothing is made where nobody could be waited for, and what was made is said."""
+"""`kquorum topics create --wait-all`: nothing is created where no broker could be waited for, and what was created is reported."""
 
 from pathlib import Path
 from typing import Any

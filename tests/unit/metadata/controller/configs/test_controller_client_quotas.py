@@ -309,7 +309,7 @@ def test_the_values_are_told(version: int) -> None:
         ([component("user", ANY), component("client-id", ANY)], True, KNOWN[3:6]),
         ([component("user", ANY), component("client-id", EXACT, "x")], False, [KNOWN[3], KNOWN[5]]),
         ([component("client-id", DEFAULT)], True, [KNOWN[7]]),
-        ([component("user", EXACT, "nobody")], False, []),
+        ([component("user", EXACT, "unknown")], False, []),
         ([component("ip", ANY)], False, ADDRESSES),
         ([component("ip", EXACT, "10.0.0.1")], True, ADDRESSES[:1]),
     ],

@@ -140,7 +140,7 @@ def test_stranger(changes: dict[str, Any], error: ErrorCode) -> None:
 
 
 def test_level_without_directories() -> None:
-    """Even a broker of an old epoch is told so."""
+    """Even a broker of an old epoch gets this error."""
     world = at_level(16).add_brokers(1)
     a = world.create(assigned("a", (1,)))["a"].topic_id
     assert send(world, {FIRST: [(a, 0)]}).error_code is ErrorCode.unsupported_version

@@ -1,6 +1,6 @@
 """Brokers that crash and come back, where the cluster keeps eligible leader replicas (KIP-966).
 
-Who was not shut down in order may have lost what nobody but it and the lost ones had: it must not lead for being in an
+A broker that was not shut down cleanly may have lost records that only it and the lost ones had: it must not lead for being in an
 ISR or eligible before.
 """
 
@@ -191,7 +191,7 @@ class TestNewProcess:
 
     @pytest.mark.parametrize(("clean", "elr"), [(True, (1,)), (False, ())])
     def test_process_that_was_not_fenced_yet_leaves_the_isr(self, clean: bool, elr: tuple[int, ...]) -> None:
-        """Its session is over, and nobody has noticed but the new process."""
+        """Its session has expired, and only the new process has noticed."""
         world = world_of(0, 1)
         world.now_ms += SESSION_MS - 1
         world.heartbeat(0)

@@ -241,7 +241,7 @@ def test_turned_off_they_still_lead_what_nobody_else_can() -> None:
 
 
 def turned_off_and_on(*topics: Any, fenced: tuple[int, ...]) -> World:
-    """Brokers are fenced while the lists are kept, and the minimum is two; then nobody keeps them for a while."""
+    """Brokers are fenced while the lists are kept, and the minimum is two; then they are not maintained for a while."""
     world = ready_world(eligible_leader_replicas_version=1)
     world.add_brokers(1, 2, 3, features=registration_features())
     add(world, broker_config("", 2))

@@ -22,7 +22,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import answer_of, read_answer, request_of
 from tests.support.controller_world import World, kinds
 
-KEY = "a key that nobody guesses"
+KEY = "a key that cannot be guessed"
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 CREATE, RENEW, EXPIRE = (

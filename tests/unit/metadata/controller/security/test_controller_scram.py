@@ -144,7 +144,7 @@ def test_who_stands_twice_is_not_altered(changes: tuple[dict[str, Any], ...]) ->
 
 def test_the_first_error_of_a_user_is_the_one_told() -> None:
     world = ready_world("alice")
-    assert codes(world, deletion("nobody"), upsertion("nobody")) == {"nobody": "resource_not_found"}
+    assert codes(world, deletion("unknown"), upsertion("unknown")) == {"unknown": "resource_not_found"}
 
 
 def test_a_metadata_version_that_has_no_credentials() -> None:
@@ -191,11 +191,11 @@ def test_all_users_are_told_of_with_their_mechanisms() -> None:
 
 
 def test_users_are_asked_for_by_name() -> None:
-    answer = described(ready_world("alice", "bob"), "bob", "nobody", "alice", "alice")
+    answer = described(ready_world("alice", "bob"), "bob", "unknown", "alice", "alice")
     found = {each.user: (each.error_code.name, len(each.credential_infos)) for each in answer.results}
     assert found == {
         "bob": ("none", 1),
-        "nobody": ("resource_not_found", 0),
+        "unknown": ("resource_not_found", 0),
         "alice": ("duplicate_resource", 0),
     }
     assert all(each.user in (each.error_message or "") for each in answer.results if each.user != "bob")
@@ -236,7 +236,7 @@ def test_nothing_of_a_credential_is_shown(caplog: pytest.LogCaptureFixture) -> N
 def test_a_removal_of_what_is_not_there_cannot_be_replayed() -> None:
     world = ready_world("alice")
     world.follow(2, 2)
-    record = RemoveUserScramCredentialRecord(name="nobody", mechanism=SHA_256)
+    record = RemoveUserScramCredentialRecord(name="unknown", mechanism=SHA_256)
     world.raft.append(world.now_ms, [(None, encode_record(record, 0))])
     with pytest.raises(ReplayError, match="has no credential"):
         world.commit()

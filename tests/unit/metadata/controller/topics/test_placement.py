@@ -95,7 +95,7 @@ def test_one_rack_is_a_ring(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_racks_take_turns_and_fenced_brokers_of_a_rack_are_last(seed: int) -> None:
-    """Kafka's multi-rack layout: racks of two brokers, one of which is fenced in one of them."""
+    """Kafka's multi-rack layout: racks of two brokers; one rack has a fenced broker."""
     brokers = [
         *(broker(each, "1") for each in (10, 11)),
         *(broker(each, "2", fenced=each == 20) for each in (20, 21)),
