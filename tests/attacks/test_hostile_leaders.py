@@ -56,7 +56,7 @@ COMMITTED, END = 4, 6
 
 
 def following() -> tuple[RaftContext, FetchResponse]:
-    """A follower with six records, of which four are committed, and an answer that has nothing new."""
+    """A follower with six records, four of them committed, and a response that has nothing new."""
     context = RaftContext(
         (1, 2),  # so that there is no other to be asked meanwhile
         log=[batch(0, 1, 2), batch(2, 2, 2), batch(4, 2, 2)],

@@ -214,7 +214,7 @@ def _remembers_vote(state: QuorumState | None, epoch: int, candidate: ReplicaKey
 
 
 def _check_request(host: Host, node: RaftNode, request: Request) -> None:
-    """What a replica says of itself is on its disk before it is said."""
+    """A replica's claims are on its disk before they are sent."""
     state = host.disk.state
     if node.replica.has_lost_its_state and not isinstance(request, VoteRequest | BeginQuorumEpochRequest):
         return

@@ -160,7 +160,7 @@ class PartitionChange:
 
     def _new_last_known(self, new_isr: tuple[int, ...] | None, elected: Elected) -> tuple[int, ...]:
         """The leader at the time the ISR became empty, until the partition has a leader again. If the other replicas
-        crashed as well, this is the only trace of which replica has the data."""
+        crashed as well, only this says where the data is."""
         partition = self.partition
         if self.min_in_sync_replicas is None:
             return partition.last_known_elr

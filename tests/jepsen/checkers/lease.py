@@ -165,7 +165,7 @@ def _behind(writes: Sequence[Written]) -> Iterator[Results]:
 
 
 def _at_one_offset(writes: Sequence[Written]) -> Iterator[Results]:
-    """Also of writes at the same time, of which each may come first."""
+    """Also for concurrent writes: each may come first."""
     first: dict[int, Written] = {}
     for write in writes:
         other = first.setdefault(write.offset, write)

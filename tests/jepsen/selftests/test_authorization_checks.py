@@ -23,7 +23,7 @@ REFUSED: Sequence[tuple[str, End]] = [(kind, (OpType.OK, code)) for kind, code i
 
 
 def history_of(*trespasses: tuple[str, End]) -> History:
-    """Kinds and how they ended: the code that is told counts only where that is ok."""
+    """Kinds and how they ended: the code counts only where that is ok."""
     ops: list[Op] = []
     for kind, (end, code) in trespasses:
         op = Op(type=OpType.INVOKE, f=TRESPASS, value={"as": kind, "key": 1}, process=len(ops))
@@ -69,7 +69,7 @@ def test_without_any_answer_nothing_was_tested() -> None:
 
 
 class Partitions:
-    """A cluster in a dictionary. Of a trespass `answer_trespass` says whether it is carried out, and what is told."""
+    """A cluster in a dictionary. For a trespass `answer_trespass` says whether it is carried out, and the response."""
 
     def __init__(self, answer_trespass: Callable[[str], tuple[bool, str | None]]) -> None:
         self._answer_trespass = answer_trespass

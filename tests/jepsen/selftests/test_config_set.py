@@ -159,7 +159,7 @@ def test_a_confirmed_read_of_a_value_that_was_replaced_is_invalid() -> None:
 def test_operations_of_other_workloads_are_not_judged() -> None:
     history = driven(5)
     foreign = Op(type=OpType.INVOKE, f="list", process=900, node=11)
-    mixed = History([foreign, foreign.ended(OpType.OK, ["nobody's"]), *history])
+    mixed = History([foreign, foreign.ended(OpType.OK, ["unknown"]), *history])
     assert judged(mixed)[VALID_KEY] is Verdict.VALID
 
 

@@ -1,4 +1,4 @@
-"""What a controller acknowledged is there in the end, also where nobody was shown its place."""
+"""What a controller acknowledged is there in the end, also where no observer saw its place."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -65,7 +65,7 @@ def test_only_a_brokers_last_list_counts() -> None:
     assert Story().write("a").list(11).list(11, "a").list(12, "a").judged()[VALID_KEY] is Verdict.VALID
 
 
-@pytest.mark.parametrize("listed", [("a", "of nobody"), ("a", "a")])
+@pytest.mark.parametrize("listed", [("a", "unknown"), ("a", "a")])
 def test_what_nobody_wrote_or_stands_there_twice_is_a_phantom(listed: tuple[str, ...]) -> None:
     results = Story().write("a").list(11, "a").list(12, *listed).judged()
     assert (results[VALID_KEY], results["phantom_count"]) == (Verdict.INVALID, 1)

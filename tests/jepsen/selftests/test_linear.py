@@ -162,7 +162,7 @@ def test_of_unfinished_cas_only_those_are_kept_that_an_order_can_need() -> None:
     story = Told().cas(0, "replaced by another", kind=INFO).cas(0, "a")
     story.cas(1, "first", kind=INFO).cas(1, "later", kind=INFO).cas(2, "b")
     story.cas(3, "not shown", kind=INFO).cas(3, "shown", kind=INFO).read(4, "shown")
-    story.cas(4, "seen by nobody", kind=INFO)
+    story.cas(4, "never seen", kind=INFO)
     model = VersionedRegister()
     calls = calls_by_key(story.history, {"read": "read", "cas": "cas"}, model)["k"]
     kept = [

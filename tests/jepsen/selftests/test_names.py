@@ -295,7 +295,7 @@ def test_a_rebirth_whose_time_is_over_goes_no_further() -> None:
 
 
 def test_a_second_life_that_never_shows_is_in_doubt() -> None:
-    """Also where the broker shows the first one for ever: it may be behind, and says so to nobody."""
+    """Also where the broker shows the first one for ever: it may be behind without reporting it."""
     op = ended(Cluster(shown_id=uuid.UUID(int=1)), timeout_s=0.1)
     assert (op.type, op.error) == (OpType.INFO, "the time for a rebirth is over")
 

@@ -25,7 +25,7 @@ def request_of(client_id: str) -> bytes:
 
 
 class Visit:
-    """A connection from one node to where another is told to be, and what was said first."""
+    """A connection from one node to the advertised address of another, and its first bytes."""
 
     def __init__(self, stack: ExitStack, network: Network, source: int, target: int) -> None:
         with network.inside(target):

@@ -33,7 +33,7 @@ from tests.jepsen.net.wires import (
 
 ROOT = Path(__file__).resolve().parents[3]
 BOTH_WAYS = [(A, B), (B, A)]
-# So late that nobody here lives to see it, were it not for a heal.
+# So late that the test ends before it, were it not for a heal.
 NEVER_MS = 60_000
 
 
@@ -228,7 +228,7 @@ def test_a_relay_that_died_leaves_its_links_cut_until_they_are_healed(
 
 
 def is_running(pid: int) -> bool:
-    """One that nobody waited for has no command line any more."""
+    """A process that was not reaped has no command line any more."""
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
     except OSError:

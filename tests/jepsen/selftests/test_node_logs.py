@@ -127,7 +127,7 @@ def test_a_node_whose_state_is_not_that_of_the_others_is_invalid_whatever_its_di
 
 
 def test_the_marks_are_words_of_the_product() -> None:
-    """The day that it says something else, nobody would notice what it says."""
+    """If its message changed, the checker would no longer find it."""
     sources = ("node/state_watch.py", "broker/state_machine.py", "metadata/adapters/snapshot_manager.py")
     text = "".join((ROOT / each).read_text() for each in (*sources, "node/controller.py"))
     for mark in STATE_MARKS:

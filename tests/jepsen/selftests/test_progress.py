@@ -44,7 +44,7 @@ class Story:
 
 
 def hurt(f: str = "kill-leader", lasts: float = 11) -> Story:
-    """Two faults, a write of which nothing was heard in each, and one that succeeds when all is well again."""
+    """Two faults with an unanswered write in each, and one write that succeeds after the heal."""
     story = Story()
     for begin in (10.0, 40.0):
         story.nemesis(begin, f).nemesis(begin + lasts, HEAL).write(begin + 1, begin + 6, OpType.INFO)

@@ -111,7 +111,9 @@ def test_a_read_is_stale_after_another_read_had_shown_more() -> None:
 
 def test_a_cas_acknowledged_behind_what_was_known_has_gone_back() -> None:
     story = Told().cas(0, "a", kind=INFO).cas(1, "b").cas(0, "a")
-    assert anomalies(story) == {"gone-back", "phantom"}, "version 1 was there before anybody had written it"
+    assert anomalies(story) == {"gone-back", "phantom"}, (
+        "version 1 was there before any client had written it"
+    )
     (row,) = judged(story.history)["gone-back"]
     assert (row["version"], row["index"], row["other"]) == (1, 5, 3)
 

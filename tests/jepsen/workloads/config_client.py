@@ -31,7 +31,7 @@ _CONFIG_RECORD = "ConfigRecord"
 
 
 def create_topic(client: RawClient, name: str, timeout_ms: int) -> None:
-    """Nobody else creates it, so it is well if it exists. Raises ClientError."""
+    """No other client creates it, so it may exist already. Raises ClientError."""
     topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
     values = {"topics": [topic], "timeout_ms": timeout_ms, "validate_only": False}
     (result,) = client.request(ApiKey.CREATE_TOPICS, values).topics

@@ -21,7 +21,7 @@ class Controllers:
     """Of one worker, and used in its thread alone.
 
     Asked first is `home`, and what it says is believed if the one that it names says so too. So a client whose home
-    is a leader that nobody follows any more stays with it, as clients do; the others go where the quorum went.
+    is a leader that no node follows any more stays with it, as clients do; the others go where the quorum went.
     """
 
     def __init__(self, setup: Setup, home: int, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What the stage checks beside the world's checkers: voter sets, reads, notifications of state machines, time limits."""
+"""What the stage checks beside the world's checkers: voter sets, reads, state machines' notifications, time limits."""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -88,7 +88,7 @@ class SnapshotContext(DynamicContext):
         return sent[0]
 
     def back_off(self) -> None:
-        """Wait until the leader may be asked again. Meanwhile another voter is asked, which does not know the leader either."""
+        """Wait until the leader may be asked again. Meanwhile it asks another voter, which has no leader."""
         for outbound in self.sent(FetchRequest):
             assert outbound.destination_id != LEADER
             self.fail(outbound)

@@ -171,7 +171,7 @@ def test_an_old_copy_of_the_election_state_counts_as_lost(
 
 
 def test_a_sole_voter_dies_between_its_log_and_its_election_state(tmp_path: Path) -> None:
-    """It is elected and writes in one turn, so the log may be ahead, and there is no candidate that it could have voted for."""
+    """It is elected and writes in one turn, so the log may be ahead, and it can have voted for no other."""
     config, folder = node(tmp_path, voters=1, epoch=0)
     repair, log = repair_of(config, folder, ALONE)
     assert not repair.has_lost_its_state

@@ -44,7 +44,7 @@ def test_each_is_offered_in_all_versions_or_there_is_a_reason_why_not() -> None:
     assert not told.keys() & NOT_OFFERED.keys()
     # Version 0 of SaslHandshake goes on without frames, which no client does any more.
     assert told.pop(ApiKey.SASL_HANDSHAKE) == (1, 1)
-    # Kafka 4 lists versions of Produce that no broker serves any more (KAFKA-18659), and 6 of InitProducerId is unstable.
+    # Kafka 4 lists versions of Produce that no broker serves (KAFKA-18659), and 6 of InitProducerId is unstable.
     assert told.pop(ApiKey.PRODUCE) == (0, supported_versions(ApiKey.PRODUCE)[1])
     assert told.pop(ApiKey.INIT_PRODUCER_ID) == (0, 5)
     assert told == {api_key: supported_versions(api_key) for api_key in told}

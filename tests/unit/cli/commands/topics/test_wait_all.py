@@ -1,4 +1,4 @@
-"""`kquorum topics create --wait-all`: nothing is created where no broker could be waited for, and what was created is reported."""
+"""`kquorum topics create --wait-all`: refused before creation without a broker to wait for, else reported."""
 
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,7 @@
 """Brokers that crash and come back, where the cluster keeps eligible leader replicas (KIP-966).
 
-A broker that was not shut down cleanly may have lost records that only it and the lost ones had: it must not lead for being in an
-ISR or eligible before.
+A broker after an unclean shutdown may have lost records that only it and the lost ones had: it must not lead for being
+in an ISR or eligible before.
 """
 
 from collections.abc import Sequence
