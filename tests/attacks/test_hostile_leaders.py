@@ -304,7 +304,7 @@ class Liar:
 
 
 @pytest.mark.slow
-def test_a_node_outlives_a_leader_that_lies_and_ends_with_a_reason_where_it_must(tmp_path: Path) -> None:
+def test_a_node_survives_a_lying_leader_or_ends_with_a_reason(tmp_path: Path) -> None:
     liar = Liar()
     refused = {
         ApiKey.VOTE: liar.answer_vote,

@@ -144,7 +144,7 @@ def bounded(work: Awaitable[Result]) -> Result:
         ({"transactional_id": "mine"}, errors.TransactionalIdAuthorizationFailed),
     ],
 )
-def test_a_producer_is_told_at_once(
+def test_a_producer_is_refused_at_once(
     cluster: Cluster, topic: str, options: dict[str, Any], error: type[Exception]
 ) -> None:
     async def produce() -> None:
@@ -163,7 +163,7 @@ def test_a_producer_is_told_at_once(
     ("group_id", "error"),
     [("group", errors.GroupAuthorizationFailedError), (None, errors.TopicAuthorizationFailedError)],
 )
-def test_a_consumer_is_told_at_once(
+def test_a_consumer_is_refused_at_once(
     cluster: Cluster, topic: str, group_id: str | None, error: type[Exception]
 ) -> None:
     async def consume() -> None:

@@ -115,7 +115,7 @@ def test_a_program_that_hangs_is_ended_in_time() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
-def test_a_program_does_not_outlive_the_tests() -> None:
+def test_a_program_does_not_survive_the_tests() -> None:
     dying = f"""
 import os, signal, sys
 from tests.interop.foreign_clients import Program

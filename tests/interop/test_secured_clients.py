@@ -164,9 +164,7 @@ def can_list(admin: AdminClient) -> bool:
         ("PASSWORD", {"sasl.mechanism": "PLAIN"}),
     ],
 )
-def test_who_does_not_know_the_password_stays_out(
-    cluster: SecuredCluster, listener: str, keys: dict[str, str]
-) -> None:
+def test_a_wrong_password_is_refused(cluster: SecuredCluster, listener: str, keys: dict[str, str]) -> None:
     errors: list[str] = []
     keys = keys | {"error_cb": lambda error: errors.append(str(error))}  # type: ignore[dict-item]
     admin = confluent(cluster, listener, **keys)
@@ -198,7 +196,7 @@ def test_kafka_python_stays_out_too(cluster: SecuredCluster) -> None:
     )
 
 
-def test_a_certificate_of_another_authority_is_refused_and_harms_no_other_client(
+def test_a_certificate_of_another_authority_is_refused_and_affects_no_other_client(
     cluster: SecuredCluster,
 ) -> None:
     good = confluent(cluster, "TLS", **pair(cluster, "alice.pem"))

@@ -179,11 +179,11 @@ RARE_PLANTS: list[Plant] = [
 
 
 @pytest.mark.parametrize("level", [5, 7, 11, 14, 25])
-def test_the_story_without_a_fault(level: int) -> None:
+def test_a_random_sequence_without_a_fault(level: int) -> None:
     tell(Twin(level, has_elr=False))
 
 
-def test_the_story_with_eligible_leader_replicas() -> None:
+def test_a_random_sequence_with_eligible_leader_replicas() -> None:
     tell(Twin(25, has_elr=True))
 
 
@@ -194,7 +194,9 @@ def _tell_all() -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTS + RARE_PLANTS, ids=lambda plant: plant.__name__)
-def test_a_planted_fault_is_found_in_the_story(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_is_found_in_the_random_sequence(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         _tell_all()

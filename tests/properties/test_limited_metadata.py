@@ -140,7 +140,7 @@ def check_topics(topics: object, access: Access) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
+def test_without_describe_a_client_gets_no_topic(version: int) -> None:
     of = image(random.Random(1))
     access = Access(
         authorizer=authorizer(),

@@ -190,7 +190,7 @@ def test_every_version_of_everything(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 8, VERSIONS[-1]])
 @pytest.mark.parametrize("replicas", [125, 126, 127, 200])
-def test_lists_as_long_as_nobody_has_them(version: int, replicas: int) -> None:
+def test_lists_of_excessive_length(version: int, replicas: int) -> None:
     many = tuple(range(replicas))
     state = PartitionState(replicas=many, directories=(MIGRATING,) * replicas, isr=many, leader=2)
     topics = TopicsImage()

@@ -277,7 +277,7 @@ def test_runs_are_found_by_themselves_and_in_stores(tmp_path: Path) -> None:
     assert runs_in([alone, tmp_path / "store", tmp_path / "nothing"]) == [alone, stored]
 
 
-def test_a_path_without_a_run_is_told_in_one_line(
+def test_a_path_without_a_run_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["audit_replay", str(tmp_path)])
@@ -307,7 +307,7 @@ def operations(count: int) -> Iterator[tuple[Audit, Op]]:
         workload._hear(op.ended(OpType.INFO if number % 7 == 0 else OpType.OK, op.value))
 
 
-def test_nobody_touches_a_topic_whose_state_is_in_doubt_or_gone() -> None:
+def test_no_client_touches_a_topic_whose_state_is_in_doubt_or_gone() -> None:
     changes = [op for _, op in operations(700) if op.f == CHANGE]
     assert {op.value["change"] for op in changes} == {CREATE, GROW, SET, UNSET, DELETE}
     untouchable = set[str]()

@@ -56,7 +56,7 @@ def test_one_that_is_accepted_is_invalid(kind: str) -> None:
     assert [(row["index"], row["as"]) for row in results["accepted"]] == [(9, kind)]
 
 
-def test_a_refusal_for_another_reason_is_lawful_and_proves_less() -> None:
+def test_a_refusal_for_another_reason_is_valid_and_proves_less() -> None:
     results = found(history_of((MEMBER_EPOCH, (OpType.OK, "INVALID_UPDATE_VERSION")), REFUSED[0]))
     assert results[VALID_KEY] is Verdict.VALID
     assert results["never_refused_as_such"] == ["broker-epoch", MEMBER_EPOCH, NOT_LEADER]

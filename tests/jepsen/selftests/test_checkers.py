@@ -211,7 +211,7 @@ def test_a_failed_create_that_is_read_is_unexpected() -> None:
     [Story().create(1).final(1, 9), Story().read(A, 2).create(1).create(2).final(1, 2)],
     ids=["never created", "read before it was created"],
 )
-def test_what_nobody_had_created_is_unexpected(story: Story) -> None:
+def test_an_element_that_no_client_created_is_unexpected(story: Story) -> None:
     results = story.judged()
     assert results[VALID_KEY] is Verdict.INVALID
     assert results["unexpected_count"] == 1

@@ -46,13 +46,13 @@ def claims(story: Story) -> Results:
     return Claims().check(story.history)
 
 
-def test_who_claimed_an_epoch_claims_no_earlier_one() -> None:
+def test_a_claim_of_an_epoch_is_followed_by_no_earlier_one() -> None:
     results = claims(Story().claims(1, 4, 0).claims(2, 3, 1).claims(1, 3, 2))
     assert results[VALID_KEY] is Verdict.INVALID
     assert results["went-back"] == [{"controller": 1, "epochs": [4, 3], "indexes": [1, 5]}]
 
 
-def test_who_claims_and_who_writes_in_an_epoch_are_one() -> None:
+def test_the_claimer_and_the_writer_of_an_epoch_are_one() -> None:
     story = Story().claims(1, 2, 0).did("write-at", {"controller": 3, "epoch": 2, "offset": 9}, 1)
     results = claims(story)
     assert (results[VALID_KEY], results["two-leaders_count"]) == (Verdict.INVALID, 1)
@@ -105,7 +105,7 @@ def test_an_old_epoch_that_is_still_taken_is_invalid() -> None:
     assert results["old-epoch-accepted_count"] == 1
 
 
-def test_a_broker_whose_old_epochs_nobody_tried_leaves_doubt() -> None:
+def test_a_broker_whose_old_epochs_were_not_tried_leaves_doubt() -> None:
     results = BrokerEpochs().check(Story().rejoined(5, 0, None).rejoined(9, 3, None).history)
     assert (results[VALID_KEY], results["old_epochs_tried"]) == (Verdict.UNKNOWN, 0)
 

@@ -160,7 +160,7 @@ def test_one_leader_epoch_with_two_leaders_is_named_on_whatever_broker() -> None
     assert (row["partition"], row["leaders"], row["brokers"]) == ("t-0", [12, 13], [11, 12])
 
 
-def test_without_an_acknowledged_write_or_an_office_nothing_is_known() -> None:
+def test_without_an_acknowledged_write_or_a_leadership_nothing_is_known() -> None:
     results = Told().write(1, 1, 1).judged()
     assert results[VALID_KEY] is Verdict.UNKNOWN
     assert results["untested"] == ["office"]

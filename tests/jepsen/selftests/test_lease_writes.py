@@ -66,7 +66,7 @@ def test_only_a_brokers_last_list_counts() -> None:
 
 
 @pytest.mark.parametrize("listed", [("a", "unknown"), ("a", "a")])
-def test_what_nobody_wrote_or_stands_there_twice_is_a_phantom(listed: tuple[str, ...]) -> None:
+def test_an_unwritten_or_repeated_marker_is_a_phantom(listed: tuple[str, ...]) -> None:
     results = Story().write("a").list(11, "a").list(12, *listed).judged()
     assert (results[VALID_KEY], results["phantom_count"]) == (Verdict.INVALID, 1)
 

@@ -128,7 +128,7 @@ def test_a_refused_cas_counts_as_a_look_where_asked_for(found: int | None, expec
     assert verdict(story) is Verdict.VALID
 
 
-def test_a_cas_refused_though_nobody_else_wrote_is_invalid() -> None:
+def test_a_cas_refused_without_another_write_is_invalid() -> None:
     story = Told().read(0).op("cas", cas(0, "b"), {**cas(0, "b"), "found": None}, FAIL)
     assert verdict(story, VersionedRegister(refusals=True)) is Verdict.INVALID
     lost = Told().cas(0, "a", kind=INFO).op("cas", cas(0, "b"), {**cas(0, "b"), "found": None}, FAIL)

@@ -132,7 +132,7 @@ def test_a_node_that_answers_and_does_not_come_up_is_stuck() -> None:
         assert story.judged()[VALID_KEY] is expected, second
 
 
-def test_nobody_has_to_look_at_what_is_behind_all_that_was_acknowledged() -> None:
+def test_records_behind_all_acknowledged_ones_need_no_observer() -> None:
     story = Log().commit("x").observe("A", FIRST, X, final=True)
     story.observe("B", record(9), snapshot=[9, 1], final=True)
     assert story.judged()[VALID_KEY] is Verdict.VALID
@@ -323,7 +323,7 @@ def test_an_observer_that_ends_behind_what_it_was_shown_is_named() -> None:
     assert results["observers_behind"] == [{"observer": "A", "final": 2, "wanted": 3}]
 
 
-def test_after_an_observe_of_which_nobody_knows_anything_may_follow() -> None:
+def test_after_an_observe_of_unknown_outcome_anything_may_follow() -> None:
     story = Log().commit("x").commit("y").observe("B", FIRST, X, Y, final=True)
     assert story.observe("A", kind=INFO).observe("A", Y, final=True).anomalies() == set()
     story = Log().commit("x").commit("y").observe("B", FIRST, X, Y, final=True)

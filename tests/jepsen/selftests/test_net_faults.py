@@ -90,7 +90,7 @@ def test_a_link_carries_no_more_than_its_rate(network: Network, wire: Wire) -> N
     assert time.monotonic() - began_s >= 20_000 / 50_000 * 0.95
 
 
-def test_nobody_hears_of_a_new_connection_before_a_slow_round_trip(network: Network) -> None:
+def test_a_new_connection_is_announced_after_a_slow_round_trip(network: Network) -> None:
     network.slow(BOTH_WAYS, 150)
     with network.inside(B):
         server = socket.create_server(network.address_of(B))
@@ -170,7 +170,7 @@ def test_a_link_that_there_is_not_is_refused_and_nothing_is_done(network: Networ
 
 
 @pytest.mark.parametrize("link", BOTH_WAYS)
-def test_a_reset_ends_the_connections_between_two_nodes_whoever_opened_them(
+def test_a_reset_ends_the_connections_between_two_nodes_in_both_directions(
     network: Network, wire: Wire, link: tuple[int, int]
 ) -> None:
     assert network.reset([(A, C)]) == 0

@@ -80,7 +80,7 @@ NOBODY_TRIED = Story().nemesis(1, "kill-one").nemesis(30, HEAL)
 
 
 @pytest.mark.parametrize("story", [hurt(lasts=9), hurt("kill-majority"), NOBODY_TRIED])
-def test_too_little_time_a_lost_majority_and_nobody_who_tried_prove_nothing(story: Story) -> None:
+def test_too_little_time_a_lost_majority_and_no_attempt_prove_nothing(story: Story) -> None:
     assert story.judged()[VALID_KEY] is Verdict.VALID
 
 

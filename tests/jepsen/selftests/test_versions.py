@@ -82,7 +82,7 @@ def test_a_version_that_was_not_written_is_a_phantom() -> None:
     assert anomalies(Told().cas(0, "a", kind=INFO).cas(2, "c", kind=INFO).read(3, "c")) == {"phantom"}
 
 
-def test_a_version_seen_before_anybody_tried_to_write_it_is_a_phantom() -> None:
+def test_a_version_seen_before_any_attempt_to_write_it_is_a_phantom() -> None:
     assert anomalies(Told().read(1, "a").cas(0, "a", kind=INFO)) == {"phantom"}
     earlier = Told().cas(1, "b", kind=INFO).read(2, "b").cas(0, "a", kind=INFO)
     assert anomalies(earlier) == {"phantom"}, "version 1 had to be written before 2"

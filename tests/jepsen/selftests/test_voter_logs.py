@@ -76,7 +76,7 @@ def test_the_last_leader_tells_the_voters_of_the_log_as_far_as_it_knew_it(
     ("told", "log_end"),
     [({1, 2, 3, 4}, 3), ({1, 2, 4}, 2), ({1, 2}, 3), ({1, 2, 4 + ANOTHER_DISK}, 3)],
 )
-def test_voters_told_by_the_last_leader_that_the_log_lacks_are_untrue(
+def test_voters_of_the_last_leader_that_are_missing_in_the_log_are_invalid(
     tmp_path: Path, told: set[int], log_end: int
 ) -> None:
     results = told_at_the_end(tmp_path, SETS, told, log_end)

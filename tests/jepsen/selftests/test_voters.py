@@ -211,7 +211,7 @@ def test_two_voters_changed_while_nothing_was_committed_are_two_changes_at_once(
     assert found["changed"] == [(3, directory(3)), (4, directory(4))]
 
 
-def test_two_changes_are_told_by_a_set_between_them_as_well() -> None:
+def test_two_changes_are_implied_by_the_set_between_them() -> None:
     story = good()
     add, other = story.asked(ADD, 4), story.asked(REMOVE, 3)
     story.read(*ALL, mark=7).read(*ALL, 4, mark=7).read(1, 2, 4, mark=7).end(add).end(other).add(3)

@@ -70,7 +70,7 @@ def planted(spark: Any, audited: Audited) -> Planted:
     return Planted(report, at, rows, audited.out)
 
 
-def test_a_lawful_log_has_no_finding(planted: Planted) -> None:
+def test_a_valid_log_has_no_finding(planted: Planted) -> None:
     assert planted.rows.get("sound", []) == []
     verdicts = {
         each.check: each.verdict for each in planted.report.results if each.source == PLANTED + "sound"
@@ -96,7 +96,7 @@ def test_a_snapshot_is_compared_with_the_replay_and_is_not_without_a_log(planted
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_a_random_lawful_life_has_no_violation(planted: Planted, name: str) -> None:
+def test_a_random_valid_history_has_no_violation(planted: Planted, name: str) -> None:
     """Unclean elections are in it, and notes; the replay has nothing to say, either."""
     assert planted.violations(name) == []
     assert {row["check"] for row in planted.rows.get(name, [])} <= {"leader in ISR"}
@@ -124,7 +124,7 @@ def test_a_topic_made_again_under_its_id_and_a_name_that_is_taken(planted: Plant
     assert any("of this name is there already" in reason for _, reason in found)
 
 
-def test_what_is_lawful_but_worth_knowing_is_a_note(planted: Planted) -> None:
+def test_what_is_valid_but_worth_knowing_is_a_note(planted: Planted) -> None:
     for name, check, step in (
         ("recovering", "leader in ISR", "moved"),
         ("left-open", "transactions", "last"),

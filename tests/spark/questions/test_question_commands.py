@@ -136,7 +136,7 @@ def test_timeline_tells_what_happened_and_why(ask: Any) -> None:
     assert "gave up the lead of 2 partitions" in out
 
 
-def test_who_names_the_one_who_asked_and_what_made_the_controller_act(ask: Any) -> None:
+def test_the_who_column_names_the_principal_or_the_controllers_cause(ask: Any) -> None:
     status, out, err = ask("who", "--topic", HOSTILE, "--until", "2026-01-31T12:03:00", "--csv", "-")
     assert status == 0
     rows = list(csv.DictReader(io.StringIO(out)))

@@ -214,7 +214,7 @@ def test_a_part_of_the_log_is_counted_alone(tables: Any, audited: Audited, gathe
 
 
 @pytest.mark.slow
-def test_idle_gaps_are_told_only_of_a_log_with_idle_records(spark: Any, tmp_path: Path) -> None:
+def test_idle_gaps_are_reported_only_of_a_log_with_idle_records(spark: Any, tmp_path: Path) -> None:
     """Between two segments as within one; and not where nothing tells idleness from an outage."""
     from kquorum.spark_replay.audit import build
     from kquorum.spark_replay.audit_folder import open_audit

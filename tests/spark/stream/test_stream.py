@@ -90,7 +90,7 @@ def test_a_streamed_table_is_the_built_one(streamed: Path, audited: Audited, nam
     assert rows_of(streamed / name, SOURCES) == rows_of(audited.out / name, SOURCES)
 
 
-def test_what_the_audit_was_made_from_is_told_as_a_build_tells_it(streamed: Path, audited: Audited) -> None:
+def test_the_audits_source_is_reported_as_by_a_build(streamed: Path, audited: Audited) -> None:
     built = {each.source: each for each in read_manifest(audited.out).sources}
     found = read_manifest(streamed)
     assert {each.source for each in found.sources} == set(SOURCES)

@@ -83,7 +83,7 @@ def writer() -> Writer:
     return Writer({1: ("played", 1), 2: ("played", 2)}, "cluster")
 
 
-def test_the_writer_finds_whoever_leads_and_says_when(controllers: Controllers) -> None:
+def test_the_writer_finds_the_leader_and_records_when(controllers: Controllers) -> None:
     with writer() as writing:
         first = writing.first(lambda write: write.node_id == 1, 0.0, PATIENCE_S)
         controllers.leader_id = 2
@@ -136,7 +136,7 @@ def test_a_leader_that_leaves_a_request_open_does_not_hide_its_successor(control
     assert writing.last_before(0.0) is None
 
 
-def test_a_late_acknowledgement_of_the_lost_leader_counts_if_nobody_else_gave_out_its_block(
+def test_a_late_acknowledgement_of_the_lost_leader_counts_if_its_block_was_given_out_once(
     controllers: Controllers,
 ) -> None:
     with searching_writer() as writing:
@@ -306,7 +306,7 @@ class PlayedCluster:
 
 
 @pytest.mark.parametrize(("way", "deeds"), [("pause", ["pause", "resume"]), ("isolate", ["isolate", "heal"])])
-def test_a_lost_leader_comes_back_even_if_nobody_took_over(way: str, deeds: list[str]) -> None:
+def test_a_lost_leader_comes_back_even_without_a_successor(way: str, deeds: list[str]) -> None:
     cluster = PlayedCluster()
     lost: AbstractContextManager[Any] = WAYS[way](cluster, 1)  # type: ignore[arg-type]
     lost.__enter__()()

@@ -7,7 +7,7 @@ from kquorum.broker.lifecycle import BrokerLifecycle
 from tests.support.broker_services import LowDice
 
 
-def test_the_epoch_of_a_former_life_and_the_directories_are_told() -> None:
+def test_the_previous_broker_epoch_and_the_directories_are_sent() -> None:
     identity = BrokerIdentity(
         broker_id=1,
         cluster_id="c",

@@ -108,7 +108,7 @@ def test_every_version_can_tell_it() -> None:
 
 
 @pytest.mark.parametrize("case", ["another's note", "an older version's note", "no doubt", "there before"])
-def test_a_topic_that_somebody_else_created_exists_already(case: str) -> None:
+def test_a_topic_that_another_client_created_exists_already(case: str) -> None:
     """The other one may be called the same in all that a client says of itself."""
     noted = {"another's note": bytes(16), "an older version's note": b""}
     answer = second_answer(

@@ -89,7 +89,7 @@ def test_a_client_name_that_is_not_well_formed_is_an_invalid_request(run: RunTes
     run(test())
 
 
-def test_features_are_told_as_each_version_can_bear_them(run: RunTest) -> None:
+def test_features_are_encoded_as_each_version_allows(run: RunTest) -> None:
     async def test() -> None:
         async with serving(features=lambda: FEATURES) as server, raw_client(server) as client:
             third, fourth = await _ask(client, 3), await _ask(client, 4)

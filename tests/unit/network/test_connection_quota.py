@@ -368,7 +368,7 @@ def test_the_rate_gives_no_place_farther_off_than_a_client_would_wait() -> None:
     assert rate.delay_s(5.0) is not None, "those without a place take none"
 
 
-def test_no_rate_delays_nobody() -> None:
+def test_without_a_rate_no_client_is_delayed() -> None:
     rate = CreationRate(NO_LIMIT)
     assert {rate.delay_s(1.0) for _ in range(1000)} == {0.0}
 

@@ -238,7 +238,7 @@ def test_one_connection_with_many_requests_leaves_the_others_their_turn(run: Run
     run(test())
 
 
-def test_a_listener_that_strangers_must_not_fill_gives_them_some_time_for_a_whole_request(
+def test_a_listener_gives_unauthenticated_clients_limited_time_for_a_whole_request(
     run: RunTest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One that has sent a request stays, however long it is quiet then."""

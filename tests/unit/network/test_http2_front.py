@@ -429,7 +429,7 @@ def test_a_client_for_whom_the_server_behind_has_no_place_is_closed_with_the_rea
     assert "takes no connection: No such file or directory" in caplog.text
 
 
-def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_path: Path) -> None:
+def test_with_tls_the_client_is_named_by_its_certificate(run: RunTest, tmp_path: Path) -> None:
     server, client = tmp_path / "server.pem", tmp_path / "client.pem"
     write(server, issued("server", "localhost"))
     write(client, issued("member"))

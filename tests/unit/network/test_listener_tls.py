@@ -131,7 +131,7 @@ async def _go_away(client: RawClient) -> None:
 
 
 @pytest.mark.parametrize("deed", [_speak_plainly, _say_nothing, _go_away])
-def test_a_handshake_that_fails_is_counted_and_harms_no_other_client(
+def test_a_handshake_that_fails_is_counted_and_affects_no_other_client(
     run: RunTest, pem: Path, caplog: pytest.LogCaptureFixture, deed: Callable[[RawClient], Any]
 ) -> None:
     async def test() -> None:

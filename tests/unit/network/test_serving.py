@@ -50,7 +50,7 @@ from tests.unit.network.test_listener_security import sasl
 REQUESTS = 40
 
 
-def test_the_handler_is_told_how_long_a_request_waited() -> None:
+def test_the_handler_gets_the_time_that_a_request_waited() -> None:
     held: Held = []
     state: Any = SimpleNamespace(
         handler=holding_handler(held),

@@ -48,7 +48,7 @@ def test_registered_serving_silent_and_gone(caplog: pytest.LogCaptureFixture) ->
     assert told() == [("INFO", "broker 1 was fenced")]
 
 
-def test_who_leaves_in_good_order_is_not_called_silent(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_leaves_in_order_is_not_called_silent(caplog: pytest.LogCaptureFixture) -> None:
     """A broker without leaderships goes at once, with no controlled shutdown in between."""
     world, told = watched(caplog)
     world.register(1)

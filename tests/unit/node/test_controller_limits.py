@@ -62,7 +62,7 @@ def test_what_a_client_may_send_to_a_broker_fits_a_controllers_listener_in_its_e
 @pytest.mark.parametrize(
     ("asked_ms", "waited_ms"), [(0, WAIT_TIMEOUT_MS), (700, 700), (2**31 - 1, LONGEST_WAIT_MS)]
 )
-def test_nobody_waits_for_all_for_longer_than_the_bound(
+def test_no_call_waits_for_all_for_longer_than_the_bound(
     monkeypatch: pytest.MonkeyPatch, asked_ms: int, waited_ms: int
 ) -> None:
     bounds: list[int] = []

@@ -92,7 +92,7 @@ def salt_of(config: NodeConfig, name: str) -> bytes:
     return told.partition(b",s=")[2]
 
 
-def test_nodes_with_a_secret_in_common_tell_a_stranger_the_same_salt(tmp_path: Path) -> None:
+def test_nodes_with_a_shared_secret_send_an_unknown_user_the_same_salt(tmp_path: Path) -> None:
     sharing = node(tmp_path, '"delegation.token.secret.key" = "shared"')
     assert salt_of(sharing, "unknown") == salt_of(sharing, "unknown")
     assert salt_of(sharing, "unknown") != salt_of(sharing, "someone-else")

@@ -67,7 +67,7 @@ def test_a_sound_log_needs_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("is_controller", [True, False])
-def test_a_damaged_log_is_told_of_and_takes_appends_from_its_sound_end(
+def test_a_damaged_log_is_reported_and_takes_appends_from_its_sound_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_controller: bool
 ) -> None:
     config, folder = node(tmp_path, is_controller=is_controller)

@@ -160,7 +160,7 @@ def test_the_outcome_of_a_request_is_noted_and_passed_on() -> None:
 
 
 class TestAnotherCluster:
-    def test_who_asks_is_told_both_ids(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_the_error_has_both_ids(self, heard_lines: pytest.LogCaptureFixture) -> None:
         def answer(request: ControllerRequest) -> Values:
             assert request.api_key is ApiKey.DESCRIBE_CLUSTER
             values: dict[str, object] = {
@@ -196,7 +196,7 @@ class TestAnotherCluster:
             run(work())
         assert "belongs to cluster (unknown)" in warnings(heard_lines)[0]
 
-    def test_who_refuses_tells_who_was_refused(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_a_refusal_names_the_refused_client(self, heard_lines: pytest.LogCaptureFixture) -> None:
         class Request:
             def __init__(self, cluster_id: str | None) -> None:
                 self.cluster_id = cluster_id

@@ -60,9 +60,7 @@ def test_the_log_starts_again_at_the_snapshot_and_stays_damaged_until_it_is_fetc
 
 
 @pytest.mark.parametrize("voters", [ALONE, THREE])
-def test_what_is_damaged_below_the_snapshot_alone_is_missed_by_nobody(
-    tmp_path: Path, voters: VoterSet
-) -> None:
+def test_damage_below_the_snapshot_alone_loses_nothing(tmp_path: Path, voters: VoterSet) -> None:
     """The log goes on from the snapshot with the sound records behind it: not even a sole voter lacks anything."""
     folder, config = damaged_log(tmp_path, at=(5,))
     log = FileLog(folder, on_damage="report")

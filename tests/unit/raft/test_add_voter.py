@@ -42,7 +42,7 @@ def test_a_caught_up_observer_becomes_a_voter_in_force_at_once_and_answered_when
     assert leader.node.high_watermark == offset + 1
 
 
-def test_the_new_voter_is_told_of_the_leader_as_the_others_are(leader: DynamicContext) -> None:
+def test_the_new_voter_gets_begin_quorum_epoch_like_the_others(leader: DynamicContext) -> None:
     leader.begin_add(4)
     assert 4 in {outbound.destination_id for outbound in leader.sent(BeginQuorumEpochRequest)}
 

@@ -67,7 +67,7 @@ def test_a_request_of_another_cluster_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("request_of", REQUESTS)
 @pytest.mark.parametrize("cluster_id", [CLUSTER_ID, None])
-def test_a_request_of_this_cluster_or_of_an_unnamed_one_is_heard(
+def test_a_request_of_this_cluster_or_of_an_unnamed_one_is_accepted(
     request_of: Callable[[RaftContext], Request], cluster_id: str | None
 ) -> None:
     context = RaftContext()

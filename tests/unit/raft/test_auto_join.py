@@ -168,7 +168,7 @@ def test_an_observer_that_may_not_join_does_not() -> None:
     assert seen_over_three_periods(joining(auto_join=False)) == {FetchRequest}
 
 
-def test_nobody_joins_a_static_quorum() -> None:
+def test_no_controller_joins_a_static_quorum() -> None:
     """testObserverDoesNotAutoJoinWithKRaftVersion0"""
     context = RaftContext(voters=(2, 3), can_be_voter=True, endpoints=endpoints_of(LOCAL), auto_join=True)
     assert seen_over_three_periods(context) == {FetchRequest}

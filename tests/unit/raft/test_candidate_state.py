@@ -46,9 +46,7 @@ def test_it_leads_with_the_vote_that_makes_a_majority_and_not_before(
 @pytest.mark.parametrize(
     ("voters", "rejections"), [((1, 2), 1), ((1, 2, 3), 2), ((1, 2, 3, 4), 2), ((1, 2, 3, 4, 5), 3)]
 )
-def test_once_a_majority_cannot_be_had_nobody_is_asked_any_more(
-    voters: tuple[int, ...], rejections: int
-) -> None:
+def test_once_a_majority_is_impossible_no_voter_is_asked(voters: tuple[int, ...], rejections: int) -> None:
     """testTwoNodeQuorumVoteRejected, testThreeNodeQuorumVoteRejected: it waits out its timeout as it is."""
     context, requests = candidate_of(*voters)
     for node_id in voters[1 : 1 + rejections]:
@@ -83,7 +81,7 @@ def test_an_answer_cannot_be_changed(first: bool) -> None:
     assert context.node.role == ("leader" if first else "candidate")
 
 
-def test_its_own_vote_is_its_own_and_nobody_can_refuse_it() -> None:
+def test_a_candidates_own_vote_cannot_be_refused() -> None:
     """testCannotRejectVoteFromLocalId"""
     context, requests = candidate_of(1, 2, 3)
     assert LOCAL not in requests
@@ -95,7 +93,7 @@ def test_its_own_vote_is_its_own_and_nobody_can_refuse_it() -> None:
     assert context.state.voted == context.node.replica.key
 
 
-def test_a_stranger_has_no_vote() -> None:
+def test_a_node_outside_the_voters_has_no_vote() -> None:
     """testCannotGrantOrRejectNonVoters: it was not asked, so its response matches no request."""
     context, requests = candidate_of(1, 2, 3)
     unrelated = OutboundRequest(requests[2].correlation_id, 9, requests[2].request)

@@ -67,7 +67,7 @@ def test_a_request_without_an_answer_times_out(connections: Connections) -> None
     assert connections.is_ready(2, NOW_MS + 1000)
 
 
-def test_after_a_time_out_the_next_request_makes_the_first_ones_answer_a_stranger(
+def test_after_a_timeout_and_a_new_request_the_late_response_is_ignored(
     connections: Connections,
 ) -> None:
     first = connections.sent(2, NOW_MS)

@@ -48,7 +48,7 @@ def test_only_a_leader_describes_the_quorum(state: QuorumState) -> None:
     assert response.current_voters == ()
 
 
-def test_a_new_leader_knows_of_nobody_but_itself() -> None:
+def test_a_new_leader_knows_only_its_own_offset() -> None:
     context, epoch = leading()
     context.now_ms += 25
     response = context.describe()

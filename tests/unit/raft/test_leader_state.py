@@ -133,7 +133,7 @@ def test_a_new_voter_that_has_less_does_not_lower_the_high_watermark() -> None:
     assert context.answer_of(added) is not None
 
 
-def test_a_voter_that_goes_takes_nothing_back_and_counts_no_more() -> None:
+def test_a_removed_voter_reverts_nothing_and_no_longer_counts() -> None:
     """testUpdateHighWatermarkRemovingFollowerFromVoterStates"""
     context = dynamic_leader(1, 2, 3)
     end = write(context, 5)
@@ -147,7 +147,7 @@ def test_a_voter_that_goes_takes_nothing_back_and_counts_no_more() -> None:
     assert acknowledge(context, 3, further) == further
 
 
-def test_a_leader_that_goes_takes_nothing_back_and_counts_itself_no_more() -> None:
+def test_a_leader_that_leaves_reverts_nothing_and_no_longer_counts_itself() -> None:
     """testUpdateHighWatermarkQuorumRemovingLeaderFromVoterStates"""
     context = dynamic_leader(1, 2, 3)
     end = write(context, 5)
@@ -190,7 +190,7 @@ def test_successors_are_named_by_fetch_offset_and_the_leader_is_not_among_them(i
 
 
 @DYNAMIC_AND_STATIC
-def test_every_other_voter_is_told_until_it_fetches(is_dynamic: bool) -> None:
+def test_begin_quorum_epoch_goes_to_every_voter_until_it_fetches(is_dynamic: bool) -> None:
     """testFollowerAcknowledgement, testBeginQuorumEpochTimer"""
     context = RaftContext() if not is_dynamic else DynamicContext()
     context.become_leader()
@@ -208,7 +208,7 @@ def told(context: RaftContext) -> set[int]:
     return {outbound.destination_id for outbound in context.sent(BeginQuorumEpochRequest)}
 
 
-def test_an_observer_and_a_stranger_acknowledge_nothing() -> None:
+def test_observers_and_unknown_nodes_acknowledge_nothing() -> None:
     """testNonFollowerAcknowledgement"""
     context = dynamic_leader(1, 2)
     acknowledge(context, 9, 0)

@@ -143,7 +143,7 @@ def two_epochs() -> list[LogBatch]:
 @pytest.mark.parametrize(
     ("offset", "last_epoch"), [(1, 2), (2, 2), (6, 1)], ids=["below the start", "just below", "older epoch"]
 )
-def test_who_is_behind_the_snapshot_is_told_of_it_at_once(offset: int, last_epoch: int) -> None:
+def test_a_follower_behind_the_snapshot_gets_its_id_at_once(offset: int, last_epoch: int) -> None:
     """testFetchRequestOffsetLessThanLogStart, testLeaderImmediatelySendsSnapshotId"""
     context = leader_of(two_epochs()[1:], OLDEST, start=3)
     response = context.receive(context.fetch(2, offset, last_epoch))
@@ -159,7 +159,7 @@ def test_of_several_snapshots_the_newest_is_named() -> None:
     assert ask(context, 3, 2).snapshot_id is None, "the log still serves who stands at its start"
 
 
-def test_who_begins_at_zero_is_spared_the_replay() -> None:
+def test_a_client_that_begins_at_zero_skips_the_replay() -> None:
     """testFetchRequestOffsetAtZero: even while the log still begins there."""
     context = leader_of(two_epochs(), OLDEST)
     assert ask(context, 0, 0).snapshot_id == OLDEST
@@ -172,7 +172,7 @@ def test_a_later_last_epoch_than_the_leaders_cannot_be() -> None:
     assert (response.error, response.snapshot_id) == (ErrorCode.invalid_request, None)
 
 
-def test_an_epoch_that_nobody_here_knows_is_cut_back_to_the_snapshots_end() -> None:
+def test_an_unknown_epoch_is_truncated_to_the_snapshots_end() -> None:
     """testFetchRequestTruncateToLogStart"""
     context = leader_of([batch(0, 2, count=3), batch(3, 4, count=3)], OLDEST)
     response = ask(context, 4, 3)
@@ -182,7 +182,7 @@ def test_an_epoch_that_nobody_here_knows_is_cut_back_to_the_snapshots_end() -> N
 
 
 @pytest.mark.parametrize("start", [0, 3])
-def test_who_stands_where_the_snapshot_ends_gets_records(start: int) -> None:
+def test_a_follower_at_the_snapshots_end_gets_records(start: int) -> None:
     """testFetchRequestAtLogStartOffsetWithValidEpoch"""
     context = leader_of(two_epochs()[1 if start else 0 :], OLDEST, start=start)
     response = ask(context, 3, 2)
@@ -191,20 +191,20 @@ def test_who_stands_where_the_snapshot_ends_gets_records(start: int) -> None:
     assert (response.records.start_offset, response.log_start_offset) == (3, start)
 
 
-def test_who_stands_there_with_another_history_gets_the_snapshot() -> None:
+def test_a_follower_with_another_history_gets_the_snapshot() -> None:
     """testFetchRequestAtLogStartOffsetWithInvalidEpoch"""
     context = leader_of(two_epochs()[1:], OLDEST, start=3)
     assert ask(context, 3, 3).snapshot_id == OLDEST
 
 
 @pytest.mark.parametrize("start", [0, 3])
-def test_who_comes_from_before_the_oldest_snapshots_epoch_gets_the_snapshot(start: int) -> None:
+def test_a_follower_from_before_the_oldest_snapshots_epoch_gets_the_snapshot(start: int) -> None:
     """testFetchRequestWithLastFetchedEpochLessThanOldestSnapshot: however far it claims to be."""
     context = leader_of(two_epochs()[1 if start else 0 :], OLDEST, start=start)
     assert ask(context, context.log_end_offset, 1).snapshot_id == OLDEST
 
 
-def test_who_needs_a_snapshot_keeps_no_leader_in_office() -> None:
+def test_a_fetch_answered_with_a_snapshot_does_not_keep_a_leader() -> None:
     """Rule R6.3: such an answer credits nothing."""
     context = leader_of(two_epochs()[1:], OLDEST, start=3)
     context.advance(context.config.check_quorum_timeout_ms - 1)

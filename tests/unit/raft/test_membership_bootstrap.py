@@ -120,7 +120,7 @@ def test_a_cut_back_to_nothing_leaves_the_voters_of_the_checkpoint() -> None:
 
 
 @pytest.mark.parametrize("node_id", [2, 3])
-def test_the_static_configuration_gives_way_to_the_checkpoint(node_id: int) -> None:
+def test_the_checkpoint_overrides_the_static_configuration(node_id: int) -> None:
     """testStaticVotersIgnoredWithBootstrapSnapshot"""
     context = DynamicContext(voters=(1, node_id), static=(1, 4, 5))
     context.advance(context.config.fetch_timeout_ms)

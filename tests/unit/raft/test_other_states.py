@@ -121,7 +121,7 @@ def resigned(*voters: int) -> RaftContext:
     return context
 
 
-def test_a_resigned_leader_tells_every_other_voter_until_it_has_heard_it() -> None:
+def test_a_resigned_leader_sends_end_quorum_epoch_to_each_voter_until_it_answers() -> None:
     """testResignedState, testNegativeScenarioAcknowledgeResignation"""
     context = resigned(1, 2, 3)
     ends = {outbound.destination_id: outbound for outbound in context.sent(EndQuorumEpochRequest)}

@@ -72,7 +72,7 @@ def test_a_followers_earlier_vote_does_not_matter_to_pre_votes() -> None:
 # Roles without a leader
 
 
-def test_a_candidate_grants_pre_votes_and_goes_on_standing() -> None:
+def test_a_candidate_grants_pre_votes_and_stays_a_candidate() -> None:
     context = RaftContext()
     context.become_candidate()
     voted_for_itself = QuorumState(leader_epoch=1, voted=key_of(1))

@@ -30,7 +30,7 @@ def test_a_replica_without_identity_is_refused(identity: dict[str, object], comp
     [QuorumState(leader_epoch=2, leader_id=1), QuorumState(leader_epoch=2, voted=key_of(1))],
     ids=["led", "stood"],
 )
-def test_whoever_led_or_stood_before_a_restart_votes_only_in_a_newer_epoch(state: QuorumState) -> None:
+def test_a_former_leader_or_candidate_votes_only_in_a_newer_epoch_after_a_restart(state: QuorumState) -> None:
     context = RaftContext(state=state)
     denied = context.ask_for_vote(2, epoch=2)
     assert (denied.error, denied.vote_granted, denied.leader_id) == (ErrorCode.none, False, state.leader_id)

@@ -222,7 +222,7 @@ def test_a_static_voter_reports_itself_once_to_each_leader() -> None:
     assert outbound.destination_id == 3
 
 
-def test_a_leader_that_agrees_to_an_update_is_heard_of() -> None:
+def test_a_leader_that_accepts_an_update_is_recorded() -> None:
     context = DynamicContext(endpoints=endpoints_of(LOCAL, 19093))
     context.answer(context.follow(2, 1), context.fetched())
     context.now_ms += context.config.update_voter_period_ms - 1

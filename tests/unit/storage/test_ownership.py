@@ -27,7 +27,7 @@ def refusal(code: int, path: Path) -> OSError:
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
-def test_whose_folder_it_is_and_what_helps(tmp_path: Path, other_user: int, code: int) -> None:
+def test_the_error_names_the_owner_and_the_remedy(tmp_path: Path, other_user: int, code: int) -> None:
     path = tmp_path / "not" / "there" / ".lock"
     error = StorageFailed("open", path, refusal(code, path))
     assert f"{tmp_path} belongs to user" in str(error)

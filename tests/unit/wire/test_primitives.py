@@ -80,7 +80,7 @@ def test_short_buffers_underflow(read: Any, cut: str) -> None:
         (p.read_compact_string, "02ff", "not UTF-8"),
     ],
 )
-def test_nonsense_is_refused(read: Any, encoded: str, reason: str) -> None:
+def test_invalid_input_is_refused(read: Any, encoded: str, reason: str) -> None:
     with pytest.raises(DecodeError, match=reason):
         read(bytes.fromhex(encoded), 0)
 

@@ -45,7 +45,7 @@ def test_one_folder_without_it_or_with_another_spoils_it(tmp_path: Path) -> None
     "content", [b"", b"{", b"7", b"[]", b"{}", b'{"brokerEpoch":"7"}', b'{"brokerEpoch":true}', b"\xff",
                 b'{"brokerEpoch":-3}', b'{"version":0}']
 )  # fmt: skip
-def test_what_nobody_understands_says_nothing(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_note_says_nothing(tmp_path: Path, content: bytes) -> None:
     (folder,) = folders(tmp_path, 1)
     (folder / FILE_NAME).write_bytes(content)
     assert previous_broker_epoch([folder]) == NO_EPOCH

@@ -82,7 +82,7 @@ def test_the_request_goes_on_as_it_came() -> None:
     assert channel.envelopes[0]["request_data"] == b"as it came, with unknown fields"
 
 
-def test_the_answer_to_another_request_is_nobodys() -> None:
+def test_the_answer_to_another_request_is_ignored() -> None:
     with pytest.raises(DecodeError, match="no answer to the forwarded request"):
         forwarded(Channel(correlation_id=78))
 

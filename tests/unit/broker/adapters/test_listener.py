@@ -138,7 +138,7 @@ def metadata(*names: str, allow_creation: bool = False) -> dict[str, Any]:
     }
 
 
-def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
+def test_what_is_offered_is_what_is_served_and_the_features_are_reported() -> None:
     async def test(node: Broker, _controller: RunningController) -> None:
         answer: Any = await node.ask(
             ApiKey.API_VERSIONS, {"client_software_name": "test", "client_software_version": "1"}

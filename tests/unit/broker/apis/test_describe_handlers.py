@@ -50,7 +50,7 @@ def test_the_cluster_is_its_alive_brokers() -> None:
     ]
 
 
-def test_a_controller_that_is_not_among_the_brokers_told_is_none() -> None:
+def test_a_controller_outside_the_listed_brokers_is_none() -> None:
     """Broker 1 is alive, but not to be reached by this listener."""
     image = image_of(broker_record(1, listener="OTHER"), broker_record(2), broker_record(3))
     request = build(request_class(ApiKey.DESCRIBE_CLUSTER, 2), CLUSTER_FLAGS)
@@ -117,7 +117,7 @@ def test_a_page_that_is_exactly_full_points_to_the_next_topic() -> None:
     assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == ("beta", 0)
 
 
-def test_unknown_and_unlawful_names_have_their_errors_and_topics_are_sorted() -> None:
+def test_unknown_and_invalid_names_have_their_errors_and_topics_are_sorted() -> None:
     answer = partitions(("zeta", "beta", "a b"))
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [
         ("a b", ErrorCode.invalid_topic_exception),

@@ -124,7 +124,7 @@ def test_a_healthy_partition_has_its_leader_and_names_the_replica_that_is_offlin
     }
 
 
-def test_a_fenced_leader_is_told_all_the_same() -> None:
+def test_a_fenced_leader_is_listed_all_the_same() -> None:
     image = image_of(broker_record(2, fenced=True), *topic_records(1, "orders", partition_record(1, 0, (2,))))
     assert partition(ask(image=image), 0)["leader_id"] == 2
 
@@ -224,19 +224,19 @@ def test_an_internal_topic_is_marked() -> None:
     assert topics_of(ask())["__consumer_offsets"]["is_internal"] is True
 
 
-def test_an_unlawful_name_is_refused_and_never_created() -> None:
+def test_an_invalid_name_is_refused_and_never_created() -> None:
     answer = ask(["not/lawful", "..", "lawful"], allow_auto_topic_creation=True)
     assert topics_of(answer)["not/lawful"]["error_code"] is ErrorCode.invalid_topic_exception
     assert topics_of(answer)[".."]["error_code"] is ErrorCode.invalid_topic_exception
     assert answer.topics_to_create == ("lawful",)
 
 
-def test_a_client_that_does_not_want_topics_created_is_heard() -> None:
+def test_a_client_may_decline_topic_creation() -> None:
     assert ask(["new"], allow_auto_topic_creation=False).topics_to_create == ()
     assert ask(["new"], version=3).topics_to_create == ("new",), "before version 4 a client cannot decline"
 
 
-def test_operations_are_told_of_names_without_a_topic_too() -> None:
+def test_operations_are_reported_for_names_without_a_topic_too() -> None:
     """As Kafka 4.3.1 answers; not where the error hides the topic, or no name came."""
     names = ["new", "not/lawful", "..", "orders"]
     told = topics_of(ask(names, include_topic_authorized_operations=True))
@@ -246,7 +246,7 @@ def test_operations_are_told_of_names_without_a_topic_too() -> None:
     }
 
 
-def test_operations_are_told_when_asked_for() -> None:
+def test_operations_are_reported_when_asked_for() -> None:
     asked = topics_of(ask(["orders"], include_topic_authorized_operations=True))
     assert asked["orders"]["topic_authorized_operations"] == ALL_TOPIC_OPERATIONS
     assert topics_of(ask(["orders"]))["orders"]["topic_authorized_operations"] == OPERATIONS_NOT_ASKED

@@ -137,7 +137,7 @@ def test_a_refusal_over_grpc_is_an_answer(
     assert run(main).status is ExitStatus.FAILED
 
 
-def test_what_stands_in_for_a_refused_call_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_substitute_of_a_refused_call_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     async def main(broker: str, controller: str) -> None:
         server, address = await refusing_server(grpc.StatusCode.PERMISSION_DENIED)
         try:
@@ -164,7 +164,7 @@ async def asked(port: int, security: ClientSecurity, timeout_ms: int = 60_000) -
     return failed.value
 
 
-def test_without_a_certificate_the_listeners_own_reason_is_told_at_once(tmp_path: Path) -> None:
+def test_without_a_certificate_the_listeners_own_reason_is_reported_at_once(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
 
     async def main() -> Unanswered:
@@ -189,7 +189,7 @@ def test_a_wrong_password_is_a_refusal() -> None:
     assert failed.status is ExitStatus.FAILED
 
 
-def test_who_speaks_plainly_to_tls_is_told_soon(tmp_path: Path) -> None:
+def test_plaintext_on_a_tls_port_gets_an_alert_soon(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
 
     async def main() -> Unanswered:

@@ -119,7 +119,7 @@ def told(world: World, name: str, lookup: ScramLookup, *, is_token: bool = False
     return first.salt, first.iterations
 
 
-def test_strangers_look_like_the_users_there_are() -> None:
+def test_unknown_users_look_like_existing_users() -> None:
     world = World()
     lookup = world.credentials.lookup(b"pepper")
     salt, iterations = told(world, "unknown", lookup)
@@ -145,14 +145,14 @@ def test_tokens_that_there_are_not_look_like_those_there_are() -> None:
     assert known != unknown
 
 
-def test_before_there_is_an_image_there_is_nobody() -> None:
+def test_before_the_first_image_there_are_no_users() -> None:
     world = World()
     world.image = None
     with pytest.raises(ScramError, match="no such user"):
         world.log_in("SCRAM-SHA-256", "alice", "alices")
 
 
-def test_a_strangers_login_does_not_go_through_all_users() -> None:
+def test_an_unknown_users_login_does_not_iterate_over_all_users() -> None:
     """The forms of their salts are counted as records of users are replayed, independent of logins."""
 
     def record(number: int, salt: bytes = b"salt") -> UserScramCredentialRecord:

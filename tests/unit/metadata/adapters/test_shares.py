@@ -78,7 +78,7 @@ def test_names_take_turns_whichever_has_more_that_wait() -> None:
     run(work())
 
 
-def test_who_does_not_wait_any_longer_takes_nothing_from_the_others() -> None:
+def test_a_cancelled_wait_takes_nothing_from_the_others() -> None:
     async def work() -> None:
         table = Table(1, 1)
         _, gone, _ = await table.ask("x", "a", "b")
@@ -162,7 +162,7 @@ def test_a_request_whose_client_is_gone_when_its_turn_comes_is_not_sent() -> Non
 
 
 @pytest.mark.usefixtures("small_shares")
-def test_who_waits_too_long_for_its_turn_is_told_so() -> None:
+def test_a_request_that_waits_too_long_for_its_turn_times_out() -> None:
     async def work() -> None:
         channel = channel_to(Leadership(), retry_timeout_ms=50)
         for _ in range(2):

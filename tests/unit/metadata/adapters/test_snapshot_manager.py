@@ -200,7 +200,7 @@ def test_a_flush_that_fails_ends_the_node(nth: int, left: int) -> None:
     run(test())
 
 
-def test_what_is_our_own_fault_is_told_with_its_trace_and_is_not_fatal(
+def test_an_internal_error_is_logged_with_its_trace_and_is_not_fatal(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_arguments: object, **_options: object) -> None:

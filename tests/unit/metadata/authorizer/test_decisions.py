@@ -111,13 +111,13 @@ def allowed(*entries: AccessControlEntry, operation: Operation = READ, name: str
     return authorizer().allows(acls_of(entries), ALICE, HERE, operation, TOPIC, name)
 
 
-def test_without_acls_nobody_but_super_users_may_do_anything() -> None:
+def test_without_acls_only_super_users_may_do_anything() -> None:
     assert not allowed()
     assert authorizer().allows(acls_of(()), ADMIN, HERE, READ, TOPIC, "orders")
     assert authorizer(allow_everyone=True).allows(acls_of(()), ALICE, HERE, READ, TOPIC, "orders")
 
 
-def test_where_everybody_is_allowed_an_acl_for_somebody_else_ends_that() -> None:
+def test_without_acls_all_are_allowed_until_an_acl_for_another_user() -> None:
     judge, acls = authorizer(allow_everyone=True), acls_of([acl(READ, "orders", principal=BOB)])
     assert not judge.allows(acls, ALICE, HERE, READ, TOPIC, "orders")
     assert judge.allows(acls, ALICE, HERE, READ, TOPIC, "payments")

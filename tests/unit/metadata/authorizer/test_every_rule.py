@@ -107,7 +107,7 @@ def test_every_api_of_a_controller_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize("api_key", sorted(CONTROLLER_APIS))
-def test_who_has_no_rights_at_all_changes_and_learns_nothing(api_key: ApiKey) -> None:
+def test_a_client_without_rights_changes_and_learns_nothing(api_key: ApiKey) -> None:
     world = ListenerWorld()
     world.world.create({"name": "t0"}, {"name": "t1"})
     before = world.world.controller.committed_image

@@ -40,7 +40,7 @@ BROKER = 4
 THE_AUTHORIZERS = {"super.users", "allow.everyone.if.no.acl.found"}
 
 
-def test_defaults_are_lawful() -> None:
+def test_defaults_are_valid() -> None:
     for _, definition in EVERY:
         if definition.default is not None:
             definition.parse(definition.default)

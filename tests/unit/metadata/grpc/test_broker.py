@@ -168,7 +168,7 @@ def test_what_kafkas_rules_refuse_has_a_status_kafkas_error_and_words() -> None:
         (NoCommonVersion("h", 1, "BrokerHeartbeat", (0, 1), (2, 3)), grpc.StatusCode.FAILED_PRECONDITION),
     ],
 )
-def test_without_an_active_controller_a_member_is_told_so(
+def test_without_an_active_controller_a_member_gets_an_error(
     failure: Exception, status: grpc.StatusCode
 ) -> None:
     async def main() -> tuple[grpc.StatusCode, str, str]:

@@ -114,7 +114,7 @@ def test_every_version_of_a_request_carries_the_message(
         assert entity.broker_id == 5
 
 
-def test_partitions_of_one_topic_go_together_and_recovery_is_told() -> None:
+def test_partitions_of_one_topic_go_together_and_recovery_is_reported() -> None:
     told: Any = alteration(TOPIC_ID)["topics"]
     (topic,) = told
     assert [each["leader_recovery_state"] for each in topic["partitions"]] == [0, 1]

@@ -191,7 +191,7 @@ def test_a_client_without_the_certificate_that_is_demanded(keys: Keys) -> None:
     fails_with(listener("SSL", keys.mutual), client("SSL", keys.trust), NetworkError, said)
 
 
-def test_a_client_of_another_authority_harms_no_other_client(
+def test_a_client_of_another_authority_affects_no_other_client(
     keys: Keys, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

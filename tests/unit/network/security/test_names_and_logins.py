@@ -87,7 +87,7 @@ def test_mapping_rules(rules: str, principal: str) -> None:
     assert to_principal(der(((OU, "ops"),), ((CN, "Alice"),))) == principal
 
 
-def test_a_certificate_that_no_rule_fits_is_nobodys() -> None:
+def test_a_certificate_that_no_rule_fits_has_no_principal() -> None:
     """Kafka's SslPrincipalMapper raises NoMatchingRule, and the connection is closed."""
     with pytest.raises(
         UnnamedCertificate, match=r"no rule of ssl\.principal\.mapping\.rules fits .*CN=Alice"
@@ -95,7 +95,7 @@ def test_a_certificate_that_no_rule_fits_is_nobodys() -> None:
         principal_of_certificate(parse_mapping_rules("RULE:^UID=.*$/x/"))(der(((CN, "Alice"),)))
 
 
-def test_without_a_certificate_nobody_in_particular() -> None:
+def test_without_a_certificate_the_principal_is_anonymous() -> None:
     assert principal_of_certificate(parse_mapping_rules("DEFAULT"))(None) == "User:ANONYMOUS"
 
 

@@ -140,7 +140,7 @@ def test_garbage_between_the_lines_of_a_key(tmp_path: Path) -> None:
     assert "the private key cannot be read" in str(refused({"ssl.keystore.location": path}))
 
 
-def test_clients_are_asked_but_nobody_is_trusted(tmp_path: Path) -> None:
+def test_client_certificates_are_requested_but_none_is_trusted(tmp_path: Path) -> None:
     path = write(tmp_path / "node.pem", "".join(parts()))
     error = refused({"ssl.keystore.location": path, "ssl.client.auth": "required"})
     assert error.key == "ssl.truststore.location"
@@ -160,7 +160,7 @@ def test_words_that_mean_nothing(tmp_path: Path, key: str, value: str) -> None:
     assert refused({"ssl.keystore.location": path, key: value}).key == key
 
 
-def test_a_client_checks_hosts_unless_it_is_told_not_to() -> None:
+def test_a_client_checks_hosts_unless_configured_otherwise() -> None:
     assert client_context({}).check_hostname
     assert not client_context({"ssl.endpoint.identification.algorithm": ""}).check_hostname
     with pytest.raises(SecurityConfigError, match="neither https nor empty"):

@@ -75,14 +75,14 @@ def test_the_same_principal_by_the_same_mechanism_may_come_back() -> None:
     assert not connection.authentication.may_ask(ApiKey.METADATA, 111.0)
 
 
-def test_nobody_comes_back_as_another() -> None:
+def test_a_reauthentication_as_another_principal_is_refused() -> None:
     connection = Connection()
     connection.scram("alice")
     assert connection.scram("bob").is_failure
     assert connection.authentication.principal == "User:alice"
 
 
-def test_nobody_comes_back_by_another_mechanism() -> None:
+def test_a_reauthentication_by_another_mechanism_is_refused() -> None:
     """Kafka: SaslServerAuthenticator.ReauthInfo.saslMechanismUnchanged."""
     connection = Connection()
     connection.scram("alice")

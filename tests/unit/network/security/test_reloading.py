@@ -108,7 +108,7 @@ def test_what_cannot_be_used_is_not_taken(
     assert str(pem) in line
 
 
-def test_a_client_trusts_whom_the_changed_file_names(tmp_path: Path) -> None:
+def test_a_client_trusts_the_authority_in_the_changed_file(tmp_path: Path) -> None:
     pem, trust = tmp_path / "server.pem", tmp_path / "trust.pem"
     write(pem, issued("server", "localhost", HOST))
     trust.write_text(authority("others").pem.decode())

@@ -129,7 +129,7 @@ def test_a_second_attempt_needs_a_second_handshake() -> None:
     assert send(it, encode_plain("alice", SECRET)).response.error_code == 34
 
 
-def test_an_unknown_mechanism_is_told_the_known_ones() -> None:
+def test_an_unknown_mechanism_is_refused_with_the_known_ones() -> None:
     answer = shake(session(), "GSSAPI")
     assert answer.response == SaslHandshakeResponse(
         error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=("PLAIN", SCRAM)
@@ -164,7 +164,7 @@ def test_names_from_the_peer_cannot_forge_lines_of_the_log() -> None:
 # Again, on the same connection (KIP-368)
 
 
-def test_without_a_limit_nobody_authenticates_again() -> None:
+def test_without_a_limit_no_client_authenticates_again() -> None:
     it = session()
     shake(it, "PLAIN")
     send(it, encode_plain("alice", SECRET))
@@ -181,7 +181,7 @@ def test_with_a_limit_the_client_hears_of_it_and_comes_back() -> None:
     assert log_in(it, "alice").principal == "User:alice"
 
 
-def test_who_comes_back_must_be_the_same() -> None:
+def test_a_reauthentication_must_be_by_the_same_principal() -> None:
     it = session(max_reauth_ms=60_000)
     shake(it, SCRAM)
     log_in(it, "alice")

@@ -57,7 +57,7 @@ def test_the_example_of_rfc_7677() -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_who_knows_the_password_gets_in(mechanism: str) -> None:
+def test_the_right_password_is_accepted(mechanism: str) -> None:
     user = exchange(ScramClient(mechanism, "user", PASSWORD), ScramServer(mechanism, lookup(mechanism)))
     assert (user.principal, user.is_token_authenticated) == ("User:user", False)
 

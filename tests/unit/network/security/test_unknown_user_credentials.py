@@ -34,7 +34,7 @@ def test_our_salts_are_of_the_form_of_kafkas_tools() -> None:
     assert 0.25 < sum(len(each) == 26 for each in salts) / len(salts) < 0.55
 
 
-def test_a_strangers_salt_looks_like_those() -> None:
+def test_an_unknown_users_salt_has_the_same_form() -> None:
     salts = [salt(name) for name in NAMES]
     assert len(set(salts)) == len(NAMES)
     assert {form_of(each, 4096) for each in salts} == {AS_KAFKA}
@@ -60,7 +60,7 @@ def forms_for(counts: FormCounts) -> list[SaltForm]:
     return [form_for(name, counts, PEPPER) for name in NAMES]
 
 
-def test_strangers_are_as_many_kinds_as_users() -> None:
+def test_unknown_users_have_the_same_forms_as_users() -> None:
     strange = SaltForm(64, 10_000)
     users = [strange if number % 4 == 0 else AS_KAFKA for number in range(400)]
     forms = forms_for(counts_of(users))

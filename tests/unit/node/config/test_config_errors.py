@@ -153,7 +153,7 @@ _CASES = {
 
 
 @pytest.mark.parametrize(("text", "message"), _CASES.values(), ids=_CASES.keys())
-def test_a_broken_rule_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_a_broken_rule_is_reported_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     found = messages(tmp_path, text)
     assert message in found, found
 
@@ -162,7 +162,7 @@ def test_the_sound_config_has_no_problem(tmp_path: Path) -> None:
     load_config(write(tmp_path))
 
 
-def test_all_broken_rules_are_told_at_once(tmp_path: Path) -> None:
+def test_all_broken_rules_are_reported_at_once(tmp_path: Path) -> None:
     text = changed("node.id = 11", "node.id = 11\nfoo.bar = 1\nnum.partitions = 0").replace("9191", "91910")
     found = messages(tmp_path, text)
     assert len([line for line in found if "foo.bar" in line]) == 1
@@ -170,7 +170,7 @@ def test_all_broken_rules_are_told_at_once(tmp_path: Path) -> None:
     assert len([line for line in found if "91910" in line]) == 1
 
 
-def test_rules_between_nodes_are_told_all_at_once(tmp_path: Path) -> None:
+def test_rules_between_nodes_are_reported_all_at_once(tmp_path: Path) -> None:
     text = SMALL.replace("{node.id}", "x").replace("127.0.0.1:9092", "127.0.0.1:9191")
     found = messages(tmp_path, text)
     assert len(found) == 2

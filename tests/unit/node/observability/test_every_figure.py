@@ -163,7 +163,7 @@ def test_the_numbers_of_a_brokers_states_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize(("voted", "word"), [(None, "unattached"), (object(), "voted")])
-def test_who_has_voted_and_follows_nobody_is_told_so(voted: object, word: str) -> None:
+def test_a_voter_that_voted_and_has_no_leader_is_reported(voted: object, word: str) -> None:
     class State:
         pass
 

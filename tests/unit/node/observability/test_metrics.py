@@ -102,7 +102,7 @@ def test_an_odd_version_of_the_format_is_answered(version: str) -> None:
     assert b"process_resident_memory_bytes" in reply.body
 
 
-def test_open_metrics_is_spoken_with_who_asks_for_it() -> None:
+def test_open_metrics_is_negotiated() -> None:
     reply = asked(node(), "/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert reply.content_type.startswith("application/openmetrics-text")
     assert reply.body.endswith(b"# EOF\n")

@@ -229,7 +229,7 @@ def test_catching_up_goes_in_pieces_and_leadership_waits_for_the_last() -> None:
     run(scenario())
 
 
-def test_losing_the_lead_is_told_at_once_and_a_lead_never_reached_is_not() -> None:
+def test_losing_leadership_is_announced_at_once_and_an_unconfirmed_one_never_was() -> None:
     async def scenario() -> None:
         rig = Rig()
         await rig.start()

@@ -81,7 +81,7 @@ class Watched:
         await self.thread.close(1000)
 
 
-def test_a_write_without_space_is_repeated_with_the_reserve_and_told_at_once(tmp_path: Path) -> None:
+def test_a_write_without_space_is_repeated_with_the_reserve_and_reported_at_once(tmp_path: Path) -> None:
     async def test() -> None:
         watched = Watched(tmp_path)
         write = Failing(1)
@@ -172,7 +172,7 @@ def test_a_snapshot_that_does_not_fit_pauses_writes_and_leaves_the_reserve(tmp_p
     run(test())
 
 
-def test_nothing_is_told_once_it_is_closed(tmp_path: Path) -> None:
+def test_nothing_is_reported_once_it_is_closed(tmp_path: Path) -> None:
     async def test() -> None:
         watched = Watched(tmp_path)
         await watched.close()

@@ -138,7 +138,7 @@ def test_a_fetch_follows_the_answer_to_a_sign_of_life() -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.none, ErrorCode.snapshot_not_found])
-def test_a_leader_that_has_it_no_more_is_heard_of_while_it_is_installed(error: ErrorCode) -> None:
+def test_a_leader_without_the_snapshot_is_noted_while_it_is_installed(error: ErrorCode) -> None:
     context = with_all_pieces()
     for _ in range(3 * context.config.fetch_timeout_ms // context.config.paused_fetch_interval_ms):
         context.piece(pass_time_while_it_is_installed(context), b"", error=error)

@@ -101,7 +101,7 @@ def test_a_disk_that_stalls_for_long_deposes_no_leader_and_costs_no_piece() -> N
     third_piece(context)
 
 
-def test_its_leader_stays_in_office_by_what_it_sends_meanwhile() -> None:
+def test_its_leader_stays_leader_by_its_fetches_meanwhile() -> None:
     """A Fetch from below the start of the leader's log is answered with the snapshot, and counts for nothing."""
     leader = leader_with(ID, log=[batch(100, 1, count=3)], start=100)
     context = waiting_for_its_disk()

@@ -73,7 +73,7 @@ def test_a_position_before_the_file_is_out_of_range() -> None:
 @pytest.mark.parametrize(
     ("difference", "error"), [(-1, ErrorCode.fenced_leader_epoch), (1, ErrorCode.unknown_leader_epoch)]
 )
-def test_a_request_of_another_epoch_is_told_which_it_is(difference: int, error: ErrorCode) -> None:
+def test_a_request_of_another_epoch_gets_the_current_one(difference: int, error: ErrorCode) -> None:
     """testFetchSnapshotRequestWithOlderEpoch, testFetchSnapshotRequestWithNewerEpoch"""
     context = leader_with(HERE)
     epoch = context.node.leader_epoch
@@ -117,7 +117,7 @@ def test_voters_that_fetch_a_snapshot_keep_their_leader_and_observers_do_not() -
     assert context.node.role == "resigned"
 
 
-def test_who_is_refused_keeps_no_leader_in_office() -> None:
+def test_a_refused_fetch_does_not_keep_a_leader() -> None:
     context = leader_with(HERE)
     context.advance(context.config.check_quorum_timeout_ms - 1)
     assert context.ask(OffsetAndEpoch(2, 1)).error is ErrorCode.snapshot_not_found

@@ -42,7 +42,7 @@ def test_a_leader_takes_no_proposal_for_another_epoch(difference: int) -> None:
     [QuorumState(leader_epoch=3), QuorumState(leader_epoch=3, leader_id=2)],
     ids=["unattached", "follower"],
 )
-def test_who_does_not_lead_takes_no_proposal_and_says_who_does(state: QuorumState) -> None:
+def test_a_follower_takes_no_proposal_and_names_the_leader(state: QuorumState) -> None:
     context = RaftContext(state=state)
     with pytest.raises(NotLeaderError) as refusal:
         context.node.propose(context.now_ms, 3, [b"value"])

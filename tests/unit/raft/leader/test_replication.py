@@ -63,7 +63,7 @@ def test_a_follower_that_falls_back_does_not_lower_the_high_watermark() -> None:
     assert context.node.high_watermark == 1
 
 
-def test_leadership_is_told_only_after_the_epochs_first_record_is_committed() -> None:
+def test_leadership_is_announced_only_after_the_epochs_first_record_is_committed() -> None:
     context, epoch = leading()
     assert context.last_ready.leader is None or context.last_ready.leader.leader_id == -1
     context.receive(context.fetch(2, offset=1, last_epoch=epoch))
@@ -188,7 +188,7 @@ def test_a_follower_does_not_serve_fetches() -> None:
     assert (response.error, response.leader_id) == (ErrorCode.not_leader_or_follower, 2)
 
 
-def test_a_diverging_fetch_is_told_at_once_and_earns_no_credit() -> None:
+def test_a_diverging_fetch_is_answered_at_once_and_does_not_count_as_progress() -> None:
     context, _ = leading(log=[batch(0, 0, count=5)])
     response = context.receive(context.fetch(2, offset=9, last_epoch=0))
     assert response.diverging == OffsetAndEpoch(5, 0)
@@ -229,7 +229,7 @@ def test_truncation_target(diverging: OffsetAndEpoch, expected: int) -> None:
     assert truncation_target(EXAMPLE, diverging) == expected
 
 
-def test_a_leader_with_records_of_older_epochs_is_told_to_lead_when_all_of_them_are_committed() -> None:
+def test_a_leader_with_records_of_older_epochs_is_announced_when_all_of_them_are_committed() -> None:
     """So that what it decides then is decided on the end of its log (KAFKA-15345)."""
     context = RaftContext(log=[batch(0, 1, count=3), batch(3, 2, count=2)], state=QuorumState(leader_epoch=2))
     epoch = context.become_leader()

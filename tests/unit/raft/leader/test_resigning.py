@@ -36,7 +36,7 @@ def acknowledge(context: RaftContext, ends: list[OutboundRequest], epoch: int) -
 # The one that resigns
 
 
-def test_a_departure_is_told_again_after_the_request_timeout_to_who_has_not_answered() -> None:
+def test_end_quorum_epoch_is_sent_again_after_the_request_timeout_to_voters_that_did_not_answer() -> None:
     context, epoch, (to_second, to_third) = resigned(election_timeout_ms=10_000, request_timeout_ms=500)
     acknowledge(context, [to_second], epoch)
     context.advance(499)
@@ -46,7 +46,7 @@ def test_a_departure_is_told_again_after_the_request_timeout_to_who_has_not_answ
     assert (again.destination_id, again.request) == (to_third.destination_id, to_third.request)
 
 
-def test_a_departure_that_everyone_has_heard_of_is_not_repeated() -> None:
+def test_end_quorum_epoch_that_all_voters_answered_is_not_sent_again() -> None:
     context, epoch, ends = resigned(election_timeout_ms=10_000, request_timeout_ms=500)
     acknowledge(context, ends, epoch)
     context.advance(5_000)
@@ -82,7 +82,7 @@ def test_a_resigned_leader_serves_no_fetch() -> None:
     assert (response.error, response.leader_epoch) == (ErrorCode.not_leader_or_follower, epoch)
 
 
-def test_a_resigned_leader_asks_for_pre_votes_of_the_next_epoch_when_nobody_takes_over() -> None:
+def test_a_resigned_leader_asks_for_pre_votes_of_the_next_epoch_without_a_successor() -> None:
     context, epoch, ends = resigned()
     acknowledge(context, ends, epoch)
     context.advance(context.config.election_timeout_ms)
@@ -107,7 +107,7 @@ def test_a_leader_resigns_no_epoch_but_its_own(leader_epoch: int) -> None:
 
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3)], ids=["follower", "observer"])
-def test_who_does_not_lead_has_nothing_to_resign(voters: tuple[int, ...]) -> None:
+def test_a_follower_has_nothing_to_resign(voters: tuple[int, ...]) -> None:
     context = RaftContext(voters=voters, state=QuorumState(leader_epoch=3, leader_id=2))
     context.feed(ResignRequested(3))
     assert context.standing == ("follower", 3, 2)

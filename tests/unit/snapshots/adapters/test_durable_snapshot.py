@@ -53,7 +53,7 @@ def fail(disk: FaultFileSystem, name: str, number: int, nth: int = 1) -> None:
     disk.on_call = on_call
 
 
-def test_what_was_written_is_told_and_read(disk: FaultFileSystem) -> None:
+def test_a_write_is_announced_and_read(disk: FaultFileSystem) -> None:
     whole = b"".join(batches())
     assert write_snapshot(PATH, ID, batches(), fs=disk) == WrittenSnapshot(PATH, len(whole), len(VALUES))
     assert disk.names(FOLDER) == [PATH.name]
@@ -162,7 +162,7 @@ def test_an_objection_is_the_last_word(disk: FaultFileSystem) -> None:
     assert (seen, disk.names(FOLDER)) == ([b"".join(batches())], [])
 
 
-def test_who_stops_in_the_middle_leaves_nothing(disk: FaultFileSystem) -> None:
+def test_an_interrupted_write_leaves_nothing(disk: FaultFileSystem) -> None:
     rests = 0
 
     def rest() -> None:

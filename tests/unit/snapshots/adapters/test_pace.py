@@ -43,7 +43,7 @@ def test_stopping_ends_a_rest_at_once() -> None:
         pace.rest()
 
 
-def test_turns_are_short_while_anybody_asks_for_it() -> None:
+def test_turns_are_short_while_a_client_asks_for_it() -> None:
     usual_s = sys.getswitchinterval()
     with short_turns(usual_s / 10):
         with short_turns(usual_s / 10):

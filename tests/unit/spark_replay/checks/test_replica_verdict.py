@@ -104,7 +104,7 @@ def test_two_copies_of_one_node_are_one_voter() -> None:
     assert watermark(found, NO_SNAPSHOTS).majority_below is None
 
 
-def test_the_end_of_a_deposed_leader_is_lawful() -> None:
+def test_the_end_of_a_deposed_leader_is_valid() -> None:
     """Voter 3 led epoch 4 and wrote records that no replica fetched; the others went on in epoch 5."""
     difference = apart(side(5, "v1", "v2"), side(4, "v3"))
     found = facts(

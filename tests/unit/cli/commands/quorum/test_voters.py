@@ -293,7 +293,7 @@ def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
         (("transfer-leadership", "2", "--grpc", "x"), "--grpc: 'x' is not host:port"),
     ],
 )
-def test_what_was_typed_wrong_is_told_before_anybody_is_asked(
+def test_a_typing_error_is_reported_before_any_request(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     assert run(["quorum", *arguments, "--bootstrap-controller", "127.0.0.1:1"]) == 2

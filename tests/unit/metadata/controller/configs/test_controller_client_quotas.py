@@ -289,7 +289,7 @@ def sort(entities: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_values_are_told(version: int) -> None:
+def test_the_values_are_reported(version: int) -> None:
     answer = described(known_world(), component("user", EXACT, "bob"), version=version)
     entity = EntityData(entity_type="user", entity_name="bob")
     assert answer.entries == (EntryData(entity=(entity,), values=(ValueData(key=RATE, value=5.0),)),)

@@ -133,7 +133,7 @@ def test_later_word_counts_within_a_request() -> None:
         ({"broker_id": 9}, ErrorCode.stale_broker_epoch),
     ],
 )
-def test_stranger(changes: dict[str, Any], error: ErrorCode) -> None:
+def test_unregistered_broker_or_stale_epoch(changes: dict[str, Any], error: ErrorCode) -> None:
     world = ready()
     answer = send(world, {}, **changes)
     assert (answer.error_code, answer.directories) == (error, ())

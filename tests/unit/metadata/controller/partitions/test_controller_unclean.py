@@ -155,7 +155,7 @@ class TestNewProcess:
         assert world.controller.image.cluster.brokers[1].epoch == start
         assert lists(world) == (0, (0,), (), ())
 
-    def test_who_was_shut_down_in_order_stays_eligible(self) -> None:
+    def test_a_broker_after_a_controlled_shutdown_stays_eligible(self) -> None:
         world = world_of(0, 1)
         fence(world, 1)
         start = world.raft.log_end_offset

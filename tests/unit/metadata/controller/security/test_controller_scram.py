@@ -134,7 +134,7 @@ def test_the_bounds_of_iterations_belong_to_it(iterations: int) -> None:
         (upsertion("alice"), upsertion("alice"), upsertion("alice")),
     ],
 )
-def test_who_stands_twice_is_not_altered(changes: tuple[dict[str, Any], ...]) -> None:
+def test_a_user_listed_twice_is_not_altered(changes: tuple[dict[str, Any], ...]) -> None:
     world = ready_world("alice")
     end = world.raft.log_end_offset
     assert codes(world, *changes, upsertion("bob")) == {"alice": "duplicate_resource", "bob": "none"}
@@ -142,7 +142,7 @@ def test_who_stands_twice_is_not_altered(changes: tuple[dict[str, Any], ...]) ->
     assert world.raft.records(end)[-1].name == "bob"  # type: ignore[attr-defined]
 
 
-def test_the_first_error_of_a_user_is_the_one_told() -> None:
+def test_the_first_error_of_a_user_is_the_one_reported() -> None:
     world = ready_world("alice")
     assert codes(world, deletion("unknown"), upsertion("unknown")) == {"unknown": "resource_not_found"}
 
@@ -179,7 +179,7 @@ def described(world: World, *users: str, all_of_them: bool = False) -> DescribeU
     return response
 
 
-def test_all_users_are_told_of_with_their_mechanisms() -> None:
+def test_all_users_are_described_with_their_mechanisms() -> None:
     world = ready_world("bob", "alice")
     alter(world, upsertion("alice", SHA_512, iterations=5000))
     for answer in (described(world), described(world, all_of_them=True)):
