@@ -23,7 +23,7 @@ from kquorum.metadata.controller.partitions.partition_change import Elected, Par
 from kquorum.metadata.controller.topics import new_partitions
 from kquorum.metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream
-from tests.reference_model.story import tell
+from tests.reference_model.short_sequence import run_short_sequence
 from tests.reference_model.twin import Twin
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -169,7 +169,7 @@ PLANTS: list[Plant] = [
     silent_brokers_join_an_isr,
     the_last_replica_is_preferred,
 ]
-# What a stream of some hundred operations seldom comes to: they are planted in the story only.
+# What a stream of some hundred operations seldom comes to: they are planted in the short sequence only.
 RARE_PLANTS: list[Plant] = [
     leaving_brokers_lead_new_partitions,
     partitions_stay_without_a_leader,
@@ -180,17 +180,17 @@ RARE_PLANTS: list[Plant] = [
 
 @pytest.mark.parametrize("level", [5, 7, 11, 14, 25])
 def test_a_random_sequence_without_a_fault(level: int) -> None:
-    tell(Twin(level, has_elr=False))
+    run_short_sequence(Twin(level, has_elr=False))
 
 
 def test_a_random_sequence_with_eligible_leader_replicas() -> None:
-    tell(Twin(25, has_elr=True))
+    run_short_sequence(Twin(25, has_elr=True))
 
 
 def _tell_all() -> None:
-    tell(Twin(25, has_elr=False))
-    tell(Twin(25, has_elr=True))
-    tell(Twin(5, has_elr=False))
+    run_short_sequence(Twin(25, has_elr=False))
+    run_short_sequence(Twin(25, has_elr=True))
+    run_short_sequence(Twin(5, has_elr=False))
 
 
 @pytest.mark.parametrize("plant", PLANTS + RARE_PLANTS, ids=lambda plant: plant.__name__)

@@ -1,4 +1,4 @@
-"""`expect ...`: what a story claims, said apart from the recorded output, so that no re-recording can unsay it."""
+"""`expect ...`: what a scenario claims, apart from the recorded output, so that no re-recording can remove it."""
 
 from collections.abc import Callable
 

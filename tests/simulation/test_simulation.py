@@ -49,10 +49,10 @@ def test_a_seed_gives_the_same_run_whatever_the_hash_seed() -> None:
         )
         for hash_seed in ("1", "2")
     ]
-    stories = [run.communicate()[0] for run in runs]
+    outputs = [run.communicate()[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
-    assert stories[0] == stories[1]
-    assert "leader in epoch" in stories[0]
+    assert outputs[0] == outputs[1]
+    assert "leader in epoch" in outputs[0]
 
 
 def test_the_seeds_run_twice_are_of_every_kind() -> None:

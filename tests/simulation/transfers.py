@@ -183,10 +183,10 @@ def transfers_of(seed: int, *, is_traced: bool = False) -> list[Transfer]:
         done = [transfer for condition in conditions for transfer in _transfers_in(world, condition)]
         world.clients.history.check_against(world.checkers.committed.batches)
     except InvariantBroken as broken:
-        story = "\n".join(world.trace[-40:])
+        trace = "\n".join(world.trace[-40:])
         raise InvariantBroken(
             f"seed {seed}: {broken}\n"
-            f"replay: python -m tests.simulation.transfers --seed {seed} --runs 1 --trace\n{story}"
+            f"replay: python -m tests.simulation.transfers --seed {seed} --runs 1 --trace\n{trace}"
         ) from broken
     return done
 
@@ -268,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--runs", type=int, default=60, help="worlds, each of them with up to seven transfers"
     )
-    parser.add_argument("--trace", action="store_true", help="with a failure, its story")
+    parser.add_argument("--trace", action="store_true", help="with a failure, its trace")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
     done: list[Transfer] = []

@@ -1,10 +1,10 @@
-"""A short story in which each rule of the model has its say once: quick to tell, and faults planted are found in it."""
+"""A short sequence of requests in which each rule of the model applies once: quick, and it finds planted faults.
 
 from tests.reference_model import requests
 from tests.reference_model.twin import Twin
 
 
-def tell(twin: Twin) -> None:
+def run_short_sequence(twin: Twin) -> None:
     for broker_id in (1, 2, 3, 4):
         requests.register(twin, broker_id, incarnation=broker_id)
         requests.heartbeat(twin, broker_id)
