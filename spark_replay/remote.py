@@ -94,11 +94,11 @@ class _Remote:
 
 
 def _reason(address: str, error: Py4JJavaError) -> str:
-    told = str(error.java_exception.toString()).splitlines()[0]
-    if "No FileSystem for scheme" in told or "ClassNotFoundException" in told:
+    message = str(error.java_exception.toString()).splitlines()[0]
+    if "No FileSystem for scheme" in message or "ClassNotFoundException" in message:
         scheme = address.partition("://")[0]
         return (
             f"Spark has no file system {scheme}; put its connector on Spark's class path (for s3a: "
             "PYSPARK_SUBMIT_ARGS='--packages org.apache.hadoop:hadoop-aws:VERSION pyspark-shell', of Spark's Hadoop)"
         )
-    return told.partition(": ")[2] or told
+    return message.partition(": ")[2] or message

@@ -142,7 +142,7 @@ class ClusterClient:
         self.refused_by = frozenset[HostPort]()
         self.answered_by: HostPort | None = None
         self._tell = tell
-        self._told = set[str]()
+        self._shown = set[str]()
         self._security_for = security_for
         self._header_fields = reason_fields(reason)
         self._deadline: float | None = None
@@ -212,10 +212,10 @@ class ClusterClient:
         await asyncio.sleep(TELL_AFTER_S)
         while self._tell is not None:
             reasons = pending.reasons(self.known)
-            told = f"waiting for {pending.what}" + (f": {reasons}" if reasons else "")
-            if told not in self._told:
-                self._told.add(told)
-                self._tell(told)
+            text = f"waiting for {pending.what}" + (f": {reasons}" if reasons else "")
+            if text not in self._shown:
+                self._shown.add(text)
+                self._tell(text)
             await asyncio.sleep(TELL_AGAIN_S)
 
     async def _ask_all(self, pending: PendingRequest) -> Any | None:

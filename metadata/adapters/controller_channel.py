@@ -178,8 +178,8 @@ class ControllerChannel:
             async with asyncio.timeout_at(began_at_s + self._retry_timeout_ms / 1000):
                 await self._shares.take(share)
         except TimeoutError:
-            told = f"other requests of {share}, or of all clients, were before it"
-            raise ControllerUnavailable(api_key, self._retry_timeout_ms, told) from None
+            detail = f"other requests of {share}, or of all clients, were before it"
+            raise ControllerUnavailable(api_key, self._retry_timeout_ms, detail) from None
         try:
             if is_gone():
                 raise ClientGone
@@ -210,9 +210,9 @@ class ControllerChannel:
                 await self._pause(min(left_ms, LOOK_AGAIN_MS))
                 continue
             if len(had_it) >= most_leaders and address not in had_it:
-                told = f"{len(had_it)} controllers may have lost the leadership over it; the last: {reason}"
-                log.warning("%s is not sent again: %s", api_key.name, told)
-                raise ControllerUnavailable(api_key, int((loop.time() - began_at_s) * 1000), told)
+                detail = f"{len(had_it)} controllers may have lost the leadership over it; the last: {reason}"
+                log.warning("%s is not sent again: %s", api_key.name, detail)
+                raise ControllerUnavailable(api_key, int((loop.time() - began_at_s) * 1000), detail)
             timeout_ms, sent_at_s = min(left_ms, self._request_timeout_ms), loop.time()
             attempt = self._attempt_alone if losses.demand_solitude(address) else self._attempt
             try:

@@ -54,8 +54,8 @@ def judge_create_topics(access: Access, request: ControllerRequest) -> Verdict:
     }
 
     def complete(response: CreateTopicsResponse) -> CreateTopicsResponse:
-        told = [_without_configs(each) if each.name in hidden else each for each in response.topics]
-        return replace(response, topics=(*told, *[topic_refusal(name, _REFUSED) for name in refused]))
+        shown = [_without_configs(each) if each.name in hidden else each for each in response.topics]
+        return replace(response, topics=(*shown, *[topic_refusal(name, _REFUSED) for name in refused]))
 
     return Verdict(replace(body, topics=allowed), complete)
 

@@ -188,15 +188,15 @@ def _forget_observers(replica: Replica, leader: Leader, now_ms: int) -> None:
     """Observers come and go, each with a directory id of its own: those long gone make room for a new one, and where
     there are too many, the one that has been silent longest."""
     most = MAX_OBSERVERS + len(replica.voters) - 1
-    gone: list[ReplicaKey] = []
+    forgotten: list[ReplicaKey] = []
     for known, progress in leader.progress.items():
         if replica.voters.contains(known):
             continue
         is_long_gone = progress.last_fetch_ms + OBSERVER_SESSION_MS <= now_ms
-        if not is_long_gone and len(leader.progress) - len(gone) < most:
+        if not is_long_gone and len(leader.progress) - len(forgotten) < most:
             break
-        gone.append(known)
-    for known in gone:
+        forgotten.append(known)
+    for known in forgotten:
         del leader.progress[known]
 
 

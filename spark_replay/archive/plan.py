@@ -76,12 +76,12 @@ def _meet(left: _Range, right: _Range) -> bool:
 def _overlap(here: _Range, other: _Range) -> str:
     differing = _first_difference(here.path, other.path)
     paths = (printable(str(each.path)) for each in (here, other))
-    told = "{} and the archived {} have offsets from {} on in common".format(
+    text = "{} and the archived {} have offsets from {} on in common".format(
         *paths, max(here.start, other.start)
     )
     if differing is None:
-        return f"{told}, the same records in segments that are cut otherwise: archive this log into another folder"
-    return f"{told}, and differ from offset {differing} on"
+        return f"{text}, the same records in segments that are cut otherwise: archive this log into another folder"
+    return f"{text}, and differ from offset {differing} on"
 
 
 def _first_difference(left: Path, right: Path) -> int | None:

@@ -106,10 +106,10 @@ def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
 
 def setting_events(rows: DataFrame, about: str, name: Column, setting: Column) -> list[DataFrame]:
     """Of rows of `configs_history` or `acls_history`: each set, and each taken away without another in its place."""
-    gone = rows.where(F.col("ended_by").isin("deleted", "removed"))
+    ended = rows.where(F.col("ended_by").isin("deleted", "removed"))
     return [
         rows.select(*_start(about), setting.alias("what")),
-        gone.select(*_end(about), F.concat(name, F.lit(" removed")).alias("what")),
+        ended.select(*_end(about), F.concat(name, F.lit(" removed")).alias("what")),
     ]
 
 

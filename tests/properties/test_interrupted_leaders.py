@@ -29,7 +29,7 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
+from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededRandomSource, World, topic
 
 SEEDS = range(32)
 PHASES = 5
@@ -107,7 +107,7 @@ class InterruptedRun:
     def _node(self) -> World:
         world = World(self.config)
         world.raft = self.raft
-        world.controller = Controller(self.config, self.raft, SeededDice(), CLUSTER_ID)
+        world.controller = Controller(self.config, self.raft, SeededRandomSource(), CLUSTER_ID)
         return world
 
     def lead(self) -> None:

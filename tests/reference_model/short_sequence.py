@@ -1,4 +1,4 @@
-"""A short sequence of requests in which each rule of the model applies once: quick, and it finds planted faults.
+"""A short sequence of requests in which each rule of the model applies once: quick, and it finds planted faults."""
 
 from tests.reference_model import requests
 from tests.reference_model.twin import Twin

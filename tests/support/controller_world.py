@@ -32,7 +32,7 @@ LEVELS = [
 ]
 
 
-class SeededDice:
+class SeededRandomSource:
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
 
@@ -112,7 +112,7 @@ class World:
         self.now_ms = 1_700_000_000_000
         self.raft = FakeRaft()
         self.controller = Controller(
-            config or ControllerConfig(), self.raft, SeededDice(seed), CLUSTER_ID, image
+            config or ControllerConfig(), self.raft, SeededRandomSource(seed), CLUSTER_ID, image
         )
 
     def lead(self, epoch: int = 1) -> "World":

@@ -39,7 +39,7 @@ CLUSTER_ID = "test-cluster"
 LOCAL = 1
 
 
-class LowDice:
+class LowestRandomSource:
     """Always the smallest number, so that every timeout is known: no jitter at all."""
 
     def randint(self, low: int, high: int) -> int:
@@ -82,7 +82,9 @@ class RaftContext:
         }
         self.config = QuorumConfig(**{**identity, "can_be_voter": LOCAL in voters, **config})
         voter_set = VoterSet.of(*(Voter(ReplicaKey(voter)) for voter in voters))
-        self.node = RaftNode(self.config, voter_set, self._summary(), state, LowDice(), self.now_ms)
+        self.node = RaftNode(
+            self.config, voter_set, self._summary(), state, LowestRandomSource(), self.now_ms
+        )
         self._next_request_id = 0
         self.turn()
 

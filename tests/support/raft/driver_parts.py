@@ -200,7 +200,7 @@ class Rig:
             await turns(2)
 
 
-class FixedDice:
+class FixedRandomSource:
     def __init__(self) -> None:
         self._random = random.Random(1)
 
@@ -213,7 +213,7 @@ def sole_voter() -> RaftNode:
     directory_id = UUID(int=7)
     config = QuorumConfig(node_id=1, directory_id=directory_id, cluster_id="c", can_be_voter=True)
     voters = VoterSet.of(Voter(ReplicaKey(1)))
-    return RaftNode(config, voters, LogSummary(), None, FixedDice(), now_ms())
+    return RaftNode(config, voters, LogSummary(), None, FixedRandomSource(), now_ms())
 
 
 def follower_of(leader_id: int) -> RaftNode:
@@ -221,4 +221,4 @@ def follower_of(leader_id: int) -> RaftNode:
     config = QuorumConfig(node_id=1, directory_id=UUID(int=7), cluster_id="c", can_be_voter=True)
     voters = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, leader_id)))
     state = QuorumState(leader_epoch=1, leader_id=leader_id)
-    return RaftNode(config, voters, LogSummary(), state, FixedDice(), now_ms())
+    return RaftNode(config, voters, LogSummary(), state, FixedRandomSource(), now_ms())

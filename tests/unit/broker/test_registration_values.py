@@ -4,7 +4,7 @@ from uuid import UUID
 
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.lifecycle import BrokerLifecycle
-from tests.support.broker_services import LowDice
+from tests.support.broker_services import LowestRandomSource
 
 
 def test_the_previous_broker_epoch_and_the_directories_are_sent() -> None:
@@ -18,7 +18,7 @@ def test_the_previous_broker_epoch_and_the_directories_are_sent() -> None:
         log_dirs=(UUID(int=5), UUID(int=4)),
         previous_broker_epoch=41,
     )
-    lifecycle = BrokerLifecycle(identity, LifecycleConfig(), LowDice())
+    lifecycle = BrokerLifecycle(identity, LifecycleConfig(), LowestRandomSource())
     lifecycle.start(0)
     request = lifecycle.maybe_next_request(0, -1)
     assert request is not None

@@ -20,7 +20,7 @@ from kquorum.wire.codec import decode, encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
-from tests.support.broker_services import LowDice
+from tests.support.broker_services import LowestRandomSource
 from tests.support.images import (
     LISTENER,
     broker_record,
@@ -74,7 +74,7 @@ def ask(
     if version in range(8, 11):
         values |= {"include_cluster_authorized_operations": False}
     request = build(request_class(ApiKey.METADATA, version), values)
-    answer = handle_metadata(request, version, image, "cluster", LISTENER, LowDice())
+    answer = handle_metadata(request, version, image, "cluster", LISTENER, LowestRandomSource())
     response = build(response_class(ApiKey.METADATA, version), answer.values)
     assert decode(type(response), encode(response))[0] == response, "what is answered can be sent"
     return answer
@@ -109,7 +109,7 @@ def test_brokers_are_the_unfenced_ones_with_the_listener() -> None:
 
 def test_the_controller_told_to_clients_is_an_alive_broker_and_never_a_fenced_one() -> None:
     assert ask().values["controller_id"] == 1
-    assert controller_id_for_clients(image_of(broker_record(2, fenced=True)), LowDice()) == -1
+    assert controller_id_for_clients(image_of(broker_record(2, fenced=True)), LowestRandomSource()) == -1
 
 
 def test_a_healthy_partition_has_its_leader_and_names_the_replica_that_is_offline() -> None:
@@ -210,7 +210,7 @@ def test_very_many_names_are_looked_up_and_answered_in_slices() -> None:
     request = build(
         request_class(ApiKey.METADATA, 9), {"topics": [{"name": name} for name in names], **NOTHING_ELSE}
     )
-    work = MetadataResponses("cluster", LowDice()).begin(request, 9, IMAGE, LISTENER)
+    work = MetadataResponses("cluster", LowestRandomSource()).begin(request, 9, IMAGE, LISTENER)
     slices = 0
     while (answer := work.advance()) is None:
         slices += 1

@@ -104,7 +104,7 @@ def test_a_peer_that_moved_is_reached_at_its_new_place_and_left_at_the_old_one()
             assert sorted(sender.outcomes, key=repr) == sorted(
                 [failed(1, FailureReason.DISCONNECTED), ResponseReceived(3, PEER, ANSWER)], key=repr
             ), "the fetch has a connection of its own, and goes on"
-            assert sender.transport.open_lanes == 2
+            assert sender.transport.open_connections == 2
             sender.send(FETCH, endpoint=at(after))
             await until(lambda: new.held)
             assert await sender.outcome(3) == failed(2, FailureReason.DISCONNECTED)
@@ -136,12 +136,12 @@ def test_a_connection_that_is_not_used_is_closed_and_made_again_when_needed() ->
             sender = Sender(server.bound_port, idle_timeout_ms=40)
             sender.send(VOTE)
             await sender.outcome()
-            assert sender.transport.open_lanes == 1
-            await until(lambda: sender.transport.open_lanes == 0)
+            assert sender.transport.open_connections == 1
+            await until(lambda: sender.transport.open_connections == 0)
             sender.send(VOTE)
             assert await sender.outcome(2) == ResponseReceived(2, PEER, ANSWER)
             assert len(peer.connections) == 2
-            await until(lambda: sender.transport.open_lanes == 0)
+            await until(lambda: sender.transport.open_connections == 0)
             sender.transport.close()
 
     run(scenario())
@@ -155,12 +155,12 @@ def test_a_connection_in_use_stays() -> None:
             sender = Sender(server.bound_port, idle_timeout_ms=500)
             other = Sender(server.bound_port, idle_timeout_ms=500)
             other.send(VOTE)
-            while other.transport.open_lanes:
+            while other.transport.open_connections:
                 count = len(sender.outcomes)
                 sender.send(VOTE)
                 await sender.outcome(count + 1)
                 await turns(1)
-            assert sender.transport.open_lanes == 1
+            assert sender.transport.open_connections == 1
             assert len(peer.connections) == 2
             sender.transport.close()
             other.transport.close()
