@@ -171,11 +171,9 @@ class PlannedCopy:
 
 @dataclass(slots=True, kw_only=True)
 class MemberPlan:
-    """What is to be done for one log. `contradictions` are reasons to do nothing at all.
-
-    `leftovers` lie in the archive already, by a run that was stopped before it could enter them. `gone` are archived,
-    and no longer at the source.
-    """
+    """The pending work for one log. `contradictions` are reasons to do nothing at all. `leftovers` are in the archive
+    already, written by a run that was stopped before it could enter them in the manifest. `gone` are archived and no
+    longer at the source."""
 
     entry: MemberEntry
     member: Member

@@ -146,7 +146,7 @@ def _brokers(inputs: CheckInputs, state: DataFrame) -> DataFrame:
 
 
 def _configs(state: DataFrame) -> DataFrame:
-    """No config of a topic behind its removal. One before it may be of a topic that an earlier log knew."""
+    """No config of a topic after its removal. A config before its creation may belong to a topic of an earlier log."""
     of_topics = F.get_json_object("payload", "$.resource_type") == str(TOPIC_RESOURCE)
     configs = of_types(state, "ConfigRecord").where(of_topics)
     events = configs.unionByName(_with_names(state, of_types(state, _TOPIC, _REMOVED)))

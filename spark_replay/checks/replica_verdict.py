@@ -169,8 +169,8 @@ def _proof_of(side: Side, offset: int, sound_snapshots: Mapping[str, Mapping[str
 
 
 def _tails(facts: ReplicaFacts, mark: Watermark) -> Iterator[ReplicaFinding]:
-    """Of every log that goes on where no majority follows: what is there, and why it counts for nothing yet. A log that
-    will drop its end has been told of with the difference."""
+    """The end of every log beyond the majority: its records, and why they are not committed. A log that will drop its
+    end was reported with the difference."""
     if mark.majority_below is None:
         return
     sides = () if facts.difference is None else facts.difference.sides

@@ -88,7 +88,7 @@ def _counted(count: Column, one: str) -> Column:
 
 
 def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
-    """Of `causes.with_cause`; without creations for a whole topic, whose own creation tells of all of them."""
+    """Of `causes.with_cause`; without creations for a whole topic, because the topic's own creation stands for them."""
     events = (
         steps
         if with_creation

@@ -13,7 +13,7 @@ BROKERS_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """`weight`: bad, warn, note or good; `section` is where the page says more."""
+    """`weight`: bad, warn, note or good; `section` is the part of the page with the details."""
 
     weight: str
     text: str

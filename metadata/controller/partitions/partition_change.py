@@ -118,7 +118,7 @@ class PartitionChange:
         return tuple(sorted((members & set(replicas)) - set(self.unclean_shutdown_replicas)))
 
     def _is_enough(self, in_sync: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
-        """Whether the data may grow without those that are not in sync."""
+        """Whether the partition takes writes without the replicas that are not in sync."""
         assert self.min_in_sync_replicas is not None, "only where eligible leader replicas are kept"
         return len(in_sync) >= min(self.min_in_sync_replicas, len(replicas))
 
@@ -143,15 +143,15 @@ class PartitionChange:
         return Elected(NO_LEADER)
 
     def _last_known_leader(self) -> int:
-        """Several that are known are members of an earlier ISR, from a controller that was configured not to elect
-        any: none of them is known to have led."""
+        """If several are recorded, they are members of an earlier ISR, written by a controller that was configured not
+        to elect any: none of them is known to have led."""
         known = self.partition.last_known_elr
         return known[0] if self.min_in_sync_replicas is not None and len(known) == 1 else NO_LEADER
 
     def _new_elr(
         self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...], elected: Elected
     ) -> tuple[int, ...]:
-        """A list that the cluster no longer keeps stays while it alone says which replicas have the data."""
+        """A list that is no longer maintained stays while it is the only record of which replicas have the data."""
         if elected.is_unclean:
             return ()
         in_sync = isr or ((elected.leader,) if elected.leader != NO_LEADER else ())
@@ -173,8 +173,8 @@ class PartitionChange:
         return partition.last_known_elr
 
     def _new_isr(self, isr: tuple[int, ...], elected: Elected) -> tuple[int, ...] | None:
-        """Who leads an empty ISR is alone in it. Without eligible replicas the last member stays in it when it goes,
-        for it alone has all of the data."""
+        """The leader elected from an empty ISR is its only member. Without eligible replicas the last member stays in
+        the ISR when it leaves, because it alone has all committed records."""
         if elected.is_unclean or (not isr and elected.leader != NO_LEADER):
             return (elected.leader,)
         may_be_empty = self.min_in_sync_replicas is not None
@@ -222,7 +222,7 @@ def _changed(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | No
 
 
 def _changed_members(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Their order says nothing."""
+    """Compared as sets: the order has no meaning."""
     return None if set(old) == set(new) else new
 
 
@@ -231,7 +231,7 @@ def _without(members: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, .
 
 
 def _is_reassigned(isr: tuple[int, ...], replicas: tuple[int, ...], removing: tuple[int, ...]) -> bool:
-    """Whether all that are to stay are in sync, so that those to be removed can go."""
+    """Whether all target replicas are in sync, so that the removed ones can be dropped."""
     staying = set(_without(replicas, removing))
     return bool(staying) and staying <= set(_without(isr, removing))
 
@@ -246,11 +246,8 @@ def acceptable_leaders(
     broker_to_add: int | None = None,
     unclean_broker: int | None = None,
 ) -> Callable[[int], bool]:
-    """Which brokers may lead a partition.
-
-    While a fence or an unfence is being decided, the image still shows the broker as it was: it counts here as what
-    the decision makes it. A broker whose removal takes many turns counts as fenced.
-    """
+    """Which brokers may lead a partition. While a fence or an unfence is being decided, the image still has the
+    broker's old state: here it counts with the new one. A broker whose removal takes many turns counts as fenced."""
     brokers = context.image.cluster.brokers
     excluded = (broker_to_remove, unclean_broker)
 
