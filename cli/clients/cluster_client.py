@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from kquorum.cli.clients.addresses import NOBODY_KNOWN, KnownControllers, broker_addresses
+from kquorum.cli.clients.addresses import NONE_KNOWN, KnownControllers, broker_addresses
 from kquorum.cli.clients.security import security_for
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import tell_waiting
@@ -123,7 +123,7 @@ class ClusterClient:
         addresses: Iterable[HostPort],
         timeout_ms: int,
         *,
-        known: KnownControllers = NOBODY_KNOWN,
+        known: KnownControllers = NONE_KNOWN,
         tell: Callable[[str], None] | None = None,
         reason: str | None = None,
         leader_timeout_ms: int | None = None,

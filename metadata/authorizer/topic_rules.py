@@ -117,8 +117,8 @@ def _deletion_refusal(access: Access, topic: DeleteTopicState) -> DeletableTopic
     known = access.topics.by_id.get(topic.topic_id)
     if known is None or access.allows_on_topic(Operation.DELETE, known.name):
         return None
-    is_told = access.allows_on_topic(Operation.DESCRIBE, known.name, is_asked=False)
-    return _deletion(known.name if is_told else None, topic.topic_id)
+    is_visible = access.allows_on_topic(Operation.DESCRIBE, known.name, is_asked=False)
+    return _deletion(known.name if is_visible else None, topic.topic_id)
 
 
 def _may_delete(access: Access, name: str) -> bool:

@@ -102,8 +102,8 @@ def field_changes(
     for name in names:
         old = None if before is None else getattr(before, name)
         new = None if after is None else getattr(after, name)
-        is_told = old != new if before is not None and after is not None else (old or new) not in (None, ())
-        if is_told:
+        is_change = old != new if before is not None and after is not None else (old or new) not in (None, ())
+        if is_change:
             found.append(FieldChange(name, plain(old), plain(new)))
     return tuple(found)
 

@@ -160,7 +160,7 @@ def scan(
             if isinstance(item, Damage) and item.position == end:
                 at_end = item
                 continue
-            if at_end is not None and item.position == end and _is_told_before(item):
+            if at_end is not None and item.position == end and _is_reported_before(item):
                 yield _damage_row(at_end, origin)
             return
         yield _damage_row(item, origin) if isinstance(item, Damage) else item
@@ -172,7 +172,7 @@ def _base_offsets(origin: Origin) -> range:
     return range(first, first + MAX_OFFSETS_IN_FILE)
 
 
-def _is_told_before(item: ScannedBatch | Damage) -> bool:
+def _is_reported_before(item: ScannedBatch | Damage) -> bool:
     """A sound batch whose offset could be one: only those before it say that it is not the next."""
     return isinstance(item, ScannedBatch) and item.header.base_offset >= 0
 

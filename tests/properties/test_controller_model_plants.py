@@ -139,7 +139,7 @@ def a_crash_is_forgotten_without_eligible_leader_replicas(patch: pytest.MonkeyPa
     patch.setattr(batched_update.Departure, "movement", movement)
 
 
-def lists_that_nobody_kept_are_believed(patch: pytest.MonkeyPatch) -> None:
+def unmaintained_lists_are_trusted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elr, "_without_stale_lists", lambda _context: ())
 
 
@@ -174,7 +174,7 @@ RARE_PLANTS: list[Plant] = [
     leaving_brokers_lead_new_partitions,
     partitions_stay_without_a_leader,
     a_crash_is_forgotten_without_eligible_leader_replicas,
-    lists_that_nobody_kept_are_believed,
+    unmaintained_lists_are_trusted,
 ]
 
 

@@ -112,7 +112,7 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
 
 @settings(deadline=None, max_examples=15)
 @given(SEEDS)
-def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
+def test_topics_without_describe_are_not_shown(seed: int) -> None:
     lists = TopicLists()
     for random_source, of, accesses in worlds(seed):
         version = random_source.choice(VERSIONS)

@@ -44,7 +44,7 @@ from kquorum.wire.schema import MetadataRecord
 Range = tuple[int, int]
 
 
-def reason_nobody_may(context: DecisionContext, name: str, level: int) -> str | None:
+def reason_unsupported(context: DecisionContext, name: str, level: int) -> str | None:
     """Why the cluster cannot run the level: the first node that does not support it, or whose range is unknown. Fenced
     brokers count as well: otherwise they could not register again."""
     for what, supported in _nodes(context, name):
@@ -167,7 +167,7 @@ def _check(context: DecisionContext, update: Update, resulting: Mapping[str, int
         raise _refused(update, "The controller does not support the given upgrade type.")
     if update.level < 0:
         raise _refused(update, "A feature version cannot be less than 0.")
-    reason = reason_nobody_may(context, update.name, update.level)
+    reason = reason_unsupported(context, update.name, update.level)
     if reason is not None:
         raise _refused(update, reason)
     _check_direction(update)

@@ -76,10 +76,10 @@ def test_a_write_while_the_heal_goes_on_is_none() -> None:
     assert scripted.judged()[VALID_KEY] is Verdict.INVALID
 
 
-NOBODY_TRIED = ScriptedHistory().nemesis(1, "kill-one").nemesis(30, HEAL)
+NO_ATTEMPT = ScriptedHistory().nemesis(1, "kill-one").nemesis(30, HEAL)
 
 
-@pytest.mark.parametrize("scripted", [hurt(lasts=9), hurt("kill-majority"), NOBODY_TRIED])
+@pytest.mark.parametrize("scripted", [hurt(lasts=9), hurt("kill-majority"), NO_ATTEMPT])
 def test_too_little_time_a_lost_majority_and_no_attempt_prove_nothing(scripted: ScriptedHistory) -> None:
     assert scripted.judged()[VALID_KEY] is Verdict.VALID
 

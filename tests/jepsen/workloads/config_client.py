@@ -97,14 +97,14 @@ class ConfirmedConfigs:
             except grpc.RpcError as error:
                 if error.code() is not grpc.StatusCode.OUT_OF_RANGE:
                     raise client_error(error) from error
-                self._begin_anew(stub, timeout_s)
+                self._restart(stub, timeout_s)
 
     def _read_log(self, stub: Any, timeout_s: float) -> None:
         request = pb.ReadLogRequest(from_offset=self._next_offset, consistency=pb.LINEARIZABLE)
         for record in stub.ReadLog(request, timeout=timeout_s):
             self.replay(record)
 
-    def _begin_anew(self, stub: Any, timeout_s: float) -> None:
+    def _restart(self, stub: Any, timeout_s: float) -> None:
         """The log begins behind what was read: its newest snapshot has what is missing. Raises ClientError."""
         try:
             header = next(iter(stub.CopyLog(pb.CopyLogRequest(), timeout=timeout_s)))

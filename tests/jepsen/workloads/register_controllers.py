@@ -11,7 +11,7 @@ from tests.jepsen.workloads.workload import Setup
 
 LOOKUP_TIMEOUT_S = 1.0
 _CONTROLLER_ENDPOINTS = 2
-_NOBODY = -1
+_NO_LEADER = -1
 _QUORUM: dict[str, object] = {
     "topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
 }
@@ -41,7 +41,7 @@ class Controllers:
         denied: set[int] = set()
         for node_id in self._in_order:
             named = self._named_by(node_id)
-            if named == _NOBODY:
+            if named == _NO_LEADER:
                 break  # whom others still name has perhaps been left behind, and to wait there would be in vain
             if named in self._in_order and named not in denied:
                 if self._leads(named):

@@ -72,7 +72,7 @@ def _damage(stage: Stage, node_id: int, batches: int) -> None:
 
 
 @schedule(Stage)
-def damaged_voter_helps_nobody(stage: Stage) -> None:
+def damaged_voter_withholds_its_vote(stage: Stage) -> None:
     """A voter that lost part of its log votes for no candidate that may lack what it had acknowledged."""
     _commit_without_node_3(stage)
     _damage(stage, 2, 3)

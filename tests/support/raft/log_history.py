@@ -78,11 +78,11 @@ SCRIPT: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class State:
-    """What the log holds, or may hold, from `start` on; `begun_anew` if it was emptied for a snapshot."""
+    """What the log holds, or may hold, from `start` on; `restarted` if it was emptied for a snapshot."""
 
     start: int
     batches: tuple[LogBatch, ...]
-    begun_anew: bool = False
+    restarted: bool = False
 
     @property
     def end(self) -> int:
@@ -236,7 +236,7 @@ class History:
         for position in range(0, len(content), size):
             piece = content[position : position + size]
             self.store.write_chunk(SnapshotChunk(snapshot, position, piece, position + size >= len(content)))
-        self.possible.append(State(snapshot.offset, (), begun_anew=True))
+        self.possible.append(State(snapshot.offset, (), restarted=True))
         self.store.finish(snapshot)
         self.log.truncate_fully_to(snapshot.offset)
         self.floor = snapshot.offset
@@ -253,7 +253,7 @@ class History:
         self.damaged_until = self.promised.end
         if self.floor >= self.promised.end:
             # A snapshot stands for all of it: the next start need not look any further.
-            self.possible.append(State(self.floor, (), begun_anew=True))
+            self.possible.append(State(self.floor, (), restarted=True))
         damaged = self.random_source.choice(later)
         if damaged.next_offset <= self.floor:
             # Or the log goes on behind a snapshot, which is then the state while that is under way.
@@ -318,7 +318,7 @@ def check_survivor(survivor: FileLog, expected: Expected, *, is_rotten: bool = F
     if survivor.damage is not None:
         missing_until = survivor.damage.end_offset
         assert expected.damaged_until or is_rotten, f"no damage was done, but {survivor.damage}"
-    if any(state.begun_anew and survivor.log_start_offset == state.start for state in expected.possible):
+    if any(state.restarted and survivor.log_start_offset == state.start for state in expected.possible):
         return
     floor = _floor(expected)
     there = max(survivor.end_offset, missing_until)
@@ -327,7 +327,7 @@ def check_survivor(survivor: FileLog, expected: Expected, *, is_rotten: bool = F
 
 def _floor(expected: Expected) -> int:
     """All below was promised and not taken back."""
-    return min([expected.promised.end, *(state.end for state in expected.possible if not state.begun_anew)])
+    return min([expected.promised.end, *(state.end for state in expected.possible if not state.restarted)])
 
 
 def _fits(found: list[LogBatch], survivor: FileLog, state: State) -> bool:

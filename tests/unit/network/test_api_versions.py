@@ -113,7 +113,7 @@ def _range(feature: Any) -> tuple[str, int, int]:
     return feature.name, feature.min_version, feature.max_version
 
 
-def test_changed_features_are_told_to_the_next_who_asks(run: RunTest) -> None:
+def test_changed_features_are_in_the_next_response(run: RunTest) -> None:
     features = [ServerFeatures(finalized_epoch=1)]
 
     async def test() -> None:

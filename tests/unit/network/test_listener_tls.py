@@ -79,7 +79,7 @@ def test_the_certificate_names_the_principal(run: RunTest, pem: Path) -> None:
 
         def principal(certificate: bytes | None) -> str:
             return (
-                "User:nobody"
+                "User:ANONYMOUS"
                 if certificate is None
                 else f"User:{load_der_x509_certificate(certificate).subject.rfc4514_string()}"
             )
@@ -94,7 +94,7 @@ def test_the_certificate_names_the_principal(run: RunTest, pem: Path) -> None:
                 client.writer.write(echo_request("a", 1))
                 await until(lambda: len(held) == number)  # noqa: B023
             assert [(context.principal, context.security_protocol) for context, _, _ in held] == [
-                ("User:nobody", SSL),
+                ("User:ANONYMOUS", SSL),
                 ("User:CN=test", SSL),
             ]
 

@@ -293,7 +293,7 @@ class TestVoters:
         assert "controller.quorum.auto.join.enable" in told
         assert "remove-voter" not in told
 
-    def test_changes_are_told_and_nothing_else(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_only_changes_are_logged(self, heard_lines: pytest.LogCaptureFixture) -> None:
         both = voters(ONE, TWO)
         moved = both.updated(Voter(TWO, (PLACES[2],)))
         hand_over(FakeDriver(leader_id=2), NO_VOTERS, both, moved, voters(ONE, TWO, THREE))

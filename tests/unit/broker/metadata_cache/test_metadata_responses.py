@@ -126,8 +126,8 @@ def test_what_is_kept_is_bounded(responses: MetadataResponses) -> None:
     for version in (1, 5, 6, 7, 8, 9, 10, 12):
         for operations in (False, True):
             ask(responses, version=version, operations=operations and version >= 8)
-    assert len(responses._shelves) == MOST_CACHES
+    assert len(responses._caches) == MOST_CACHES
     _, fewer = after(IMAGE, *(RemoveTopicRecord(topic_id=topic_id(number)) for number in range(1, 5)))
     ask(responses, fewer)
-    newest = list(responses._shelves.values())[-1]
+    newest = list(responses._caches.values())[-1]
     assert [topic.name for topic, _ in newest.topics.values()] == ["t5"]

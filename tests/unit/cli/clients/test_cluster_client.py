@@ -124,7 +124,7 @@ def test_brokers_are_listed_with_fencing_and_lag(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_brokers_are_told_although_there_is_no_leader(capsys: pytest.CaptureFixture[str]) -> None:
+def test_brokers_are_listed_without_a_leader(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_node({ApiKey.DESCRIBE_CLUSTER: cluster_response}) as node:
         command = [
             "brokers",

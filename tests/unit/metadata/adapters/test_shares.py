@@ -135,12 +135,12 @@ def test_a_channel_has_some_requests_on_their_way_and_the_others_wait_until_they
             ]
             await eventually(lambda: len(silent.replies) == 3)
             assert channel._shares.waiting == 2
-            of_nobody = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
+            unnamed = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
             await eventually(lambda: len(silent.replies) == 4)
             for number in range(6):
                 await eventually(lambda number=number: len(silent.replies) > number)  # type: ignore[misc]
                 silent.replies[number]()
-            await asyncio.gather(of_nobody, *asked)
+            await asyncio.gather(unnamed, *asked)
             channel.close()
 
     run(work())

@@ -150,7 +150,7 @@ def test_the_right_on_the_cluster_opens_the_door_and_no_other_does(api_key: ApiK
 
 
 @pytest.mark.parametrize("api_key", sorted(CONTROLLER_APIS))
-def test_before_the_acls_are_read_all_but_super_users_are_told_to_come_again(api_key: ApiKey) -> None:
+def test_before_the_acls_are_read_all_but_super_users_get_a_retriable_error(api_key: ApiKey) -> None:
     world = ListenerWorld(is_loaded=False)
     requests = HostileRequests(5, CLUSTER_ID, "secret")
     for version in versions(api_key):

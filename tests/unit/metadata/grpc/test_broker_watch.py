@@ -50,7 +50,7 @@ def test_the_state_is_the_members_part_of_one_image() -> None:
     assert everything.leaders() == {"orders-0": 1, "others-0": 2}
 
 
-def test_what_changes_for_the_member_is_told_and_nothing_else() -> None:
+def test_only_changes_for_the_member_are_sent() -> None:
     async def main() -> Picture:
         source = filled_source()
         async with watching(source) as stub:

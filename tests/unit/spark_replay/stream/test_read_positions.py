@@ -167,7 +167,7 @@ def test_a_torn_tail_is_damage_once_a_sound_batch_follows_in_the_next_segment(tm
     assert [(row["kind"], row["offset"]) for row in found["damage"]] == [("torn", 2)]
 
 
-def written_anew(folder: Path) -> None:
+def rewritten(folder: Path) -> None:
     """The last two batches cut off, and others of another epoch written there."""
     log = noops(LogBuilder(), 3)
     log.epoch = 2
@@ -179,7 +179,7 @@ def cut_only(folder: Path) -> None:
 
 
 def test_a_tail_that_was_cut_off_is_reported_with_the_offset_and_the_remedy(tmp_path: Path) -> None:
-    for change in (written_anew, cut_only):
+    for change in (rewritten, cut_only):
         folder = log_folder(tmp_path / change.__name__)
         (folder / f"{0:020d}.log").write_bytes(noops(LogBuilder(), 5).data)
         reader = Reader(folder.parent, 1 << 20)

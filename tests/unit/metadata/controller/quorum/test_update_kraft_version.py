@@ -57,7 +57,7 @@ def test_only_looking_changes_nothing() -> None:
     assert world.raft.log_end_offset == end
 
 
-def test_the_quorums_refusal_is_told_in_its_words() -> None:
+def test_the_quorums_refusal_is_passed_on_word_for_word() -> None:
     world = ready_world()
     Upgrades(world, "node 3 has not told the leader its directory id")
     answer = ask(world, update("kraft.version", 1), version=1)
