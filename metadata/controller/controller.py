@@ -392,6 +392,7 @@ class Controller:
             no_op_due_ms=now_ms + interval_ms if interval_ms > 0 else None,
             schedule=Schedule(PERIODIC_TASKS, self._config, now_ms),
         )
+        # This only queues them: the activation records are in the log before the first slice.
         self._resume_batched_updates(self._context(now_ms, self._active), self._active)
         records = activation_records(self._config, self._timeline.loader)
         if records:
@@ -434,6 +435,7 @@ class Controller:
     def _fail_over(self, now_ms: int, active: Active, what: str, error: Exception) -> ApiError:
         """An internal error: drop the unfinished decision and resign, so that another controller takes over. Without a
         fault handler the error is raised to the caller. Returns the client's error."""
+        # Records of this decision may be in the log already; as this leader resigns, it decides nothing on top of them.
         self._raft.resign(now_ms, active.leader_epoch)
         self._renounce(NO_LEADER)
         if self._on_fault is None:
@@ -444,6 +446,7 @@ class Controller:
     def _renounce(self, leader_id: int) -> None:
         removals = self._active.removals if self._active is not None else ()
         divided = self._active.divided if self._active is not None else ()
+        # State first, replies then: a reply may send the next request at once, which has to find a standby.
         self._active = None
         self._timeline.revert()
         self._replies.fail(not_controller(leader_id, self._raft.node_id))

@@ -173,6 +173,7 @@ class Timeline:
             self.loader.handle_commit(batches)
             return
         for batch in batches:
+            # Control batches within an own open transaction wait with it: the loader gets batches in their order.
             if self._held_back and batch.is_control:
                 self._held_back.append(batch)
             elif batch.is_control:
@@ -200,6 +201,7 @@ class Timeline:
         transaction: another controller will end it."""
         self._proposed.clear()
         held_back, self._held_back = self._held_back, []
+        # Committed, but never loaded: they were to be adopted as one state at the transaction's end.
         if held_back:
             self.loader.handle_commit(held_back)
 

@@ -58,7 +58,9 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
         return
     _note_progress(replica, leader, request, now_ms)
     _displace_earlier_fetch(replica, leader, request)
+    # A client without a replica id may have several fetches parked, so each waits under its request.
     name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
+    # Parked fetches are bounded: beyond the bound all but voters are answered early, and fetch again.
     is_crowded = len(leader.parked) >= MAX_PARKED and not replica.voters.contains(request.replica)
     wait_ms = min(request.max_wait_ms, CROWDED_WAIT_MS) if is_crowded else request.max_wait_ms
     leader.parked.add(name, DelayedFetch(request_id, request, now_ms + wait_ms))
@@ -112,6 +114,7 @@ def handle_fetch_snapshot(
         max_bytes = max(1, min(request.max_bytes, replica.config.max_fetch_bytes))
         data = SnapshotSlice(request.snapshot_id, request.position, max_bytes)
         if replica.voters.contains(request.replica):
+            # As with a Fetch: it counts for the check of the quorum, and needs no BeginQuorumEpoch for a while.
             leader.fetched_since_check.add(request.replica.id)
             interval_ms = replica.config.begin_quorum_epoch_interval_ms
             leader.begin_epoch_due_ms[request.replica.id] = now_ms + interval_ms
@@ -163,6 +166,7 @@ def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_
         progress.last_caught_up_ms = now_ms
         progress.has_caught_up = True
     elif 0 <= progress.leader_end_offset_at_fetch <= request.fetch_offset:
+        # Under load it never reaches the end. It has now what the log held at its last Fetch, so it was caught up then.
         progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
         progress.has_caught_up = True
     progress.end_offset = request.fetch_offset

@@ -37,7 +37,7 @@ from tests.simulation.world import World
 
 CONDITIONS = ("idle", "under load", "back to back", "lagging", "restarted", "added")
 PATIENCE_MS = 30_000
-# One after the other: the farewell, pre-vote and vote with their answers, the leader's word, a Fetch, its answer, and
+# One after the other: EndQuorumEpoch, pre-vote and vote with their answers, the leader's word, a Fetch, its answer, and
 # the Fetch that acknowledges.
 MESSAGES = 9
 # The candidate's vote, the voter's, the leader's own state, the follower's.

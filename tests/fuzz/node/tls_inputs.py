@@ -33,7 +33,7 @@ class TlsInput(Input):
     # Of the ciphertext of `data`: whether one bit of it is changed, and how much of its end is not sent.
     is_flipped: bool = False
     cut_bytes: int = 0
-    # Whether the peer says farewell before it goes on, as TLS has it, and may only listen then.
+    # Whether the peer sends close_notify before it goes on, and may only listen then.
     says_farewell: bool = False
 
 

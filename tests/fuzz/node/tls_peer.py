@@ -49,7 +49,7 @@ class _Encrypting:
             self._has_said_farewell = True
 
     def __getattr__(self, name: str) -> Any:
-        """The rest is the socket's: the end of the stream comes without a farewell."""
+        """The rest is the socket's: the end of the stream comes without a close_notify."""
         return getattr(self._inner, name)
 
 
@@ -74,7 +74,7 @@ class _TlsConnection(PeerConnection):
             while self.is_open:
                 plain = self._client.tls.read(_READ_BYTES)
                 if not plain:
-                    self._socket.abort()  # the node's farewell, which need not be answered
+                    self._socket.abort()  # the node's close_notify, which need not be answered
                     break
                 super().data_received(plain)
         except ssl.SSLWantReadError:

@@ -70,7 +70,7 @@ def departed_leader_is_followed_again() -> Patch:
 @mutant(schedule="farewell_that_others_hear_later")
 def refusals_before_the_farewell_count() -> Patch:
     """A voter that refuses its pre-vote because it has not heard that the leader left is asked again."""
-    return everywhere(elections._has_not_heard_farewell, lambda _replica, _response: False)
+    return everywhere(elections._lacks_end_quorum_epoch, lambda _replica, _response: False)
 
 
 @mutant(schedule="slow_disk_of_a_candidate")

@@ -1,4 +1,4 @@
-"""How TLS ends: with an alert that says what was wrong, and before long for who says no farewell."""
+"""How TLS ends: with an alert that names the fault, and soon for a peer that sends no close_notify."""
 
 import asyncio
 import ssl
