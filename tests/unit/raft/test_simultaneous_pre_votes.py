@@ -1,4 +1,4 @@
-"""Two voters that may both win: a random draw decides which one stands first (`_defer_to_rival` of raft/elections.py)."""
+"""Two voters that may both win: a random draw decides which one stands first (raft/elections.py)."""
 
 from kquorum.raft.messages import VoteRequest
 from kquorum.raft.ready import OutboundRequest
