@@ -6,7 +6,7 @@
 One process, no network. "All topics" is the first answer of a broker, made from the columns of the image in slices, and
 the next one, put together from what the first left; "kio" is the same answer by way of an entity for each partition and
 kio's codec, as handlers of rare requests make theirs. "Requests" are answers to all of a smaller cluster's topics, one
-after the other for some seconds: to an image that stays, to one of which ten topics change between two requests, and by
+after the other for some seconds: to an image that stays, to one in which ten topics change between two requests, and by
 kio. All times are the processor's.
 """
 

@@ -17,7 +17,7 @@ from kquorum.wire.addresses import normal_address
 
 log = logging.getLogger("network.server")
 
-# How long a peer may take for what was still to be sent, and for saying farewell as TLS has it: many never do, and
+# How long a peer may take for what was still to be sent, and for its close_notify of TLS: many never do, and
 # until then their connections count for the limits.
 _SHUTDOWN_TIMEOUT_S = 2.0
 

@@ -256,9 +256,9 @@ class KafkaConnection(asyncio.Protocol):
                 self._has_heard = True
                 self._take_response(frame)
         except DecodeError as error:
-            told = SPEAKS_TLS if data.startswith(TLS_ALERT) else None
-            if told is not None:
-                self._lose(told, HungUp)
+            trouble = SPEAKS_TLS if data.startswith(TLS_ALERT) else None
+            if trouble is not None:
+                self._lose(trouble, HungUp)
             self._lose(f"the peer does not keep to the protocol: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -268,8 +268,8 @@ class KafkaConnection(asyncio.Protocol):
         elif self._has_heard:
             self._lose("closed by the peer" if exc is None else str(exc))
         else:
-            is_told = exc is not None and not isinstance(exc, ConnectionResetError)
-            self._lose(str(exc) if is_told else self._why_hung_up, HungUp)
+            has_reason = exc is not None and not isinstance(exc, ConnectionResetError)
+            self._lose(str(exc) if has_reason else self._why_hung_up, HungUp)
 
     @property
     def _why_hung_up(self) -> str:

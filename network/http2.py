@@ -291,7 +291,7 @@ def _without_padding(payload: bytes, flags: int) -> bytes:
 
 
 class ServerFrames:
-    """What the server sends, all of which is passed on; it ends streams. `is_between` two frames."""
+    """Follows what the server sends (all of it is passed on), to see which streams end. `is_between` two frames."""
 
     __slots__ = ("_header", "_payload_left", "_streams")
 

@@ -226,7 +226,7 @@ class QuorumMember:
             return hopeless
         servers = range(len(self.node.replica.config.bootstrap_servers))
         ids = tuple(FIRST_BOOTSTRAP_ID - index for index in servers)
-        told = who_is_missing(
+        missing = who_is_missing(
             self.config.node_id, self.driver.voters, ids, self.driver.endpoint_of, self._peers.last_from
         )
-        return told + self._repair.why_it_does_not_vote()
+        return missing + self._repair.why_it_does_not_vote()

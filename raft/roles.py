@@ -222,7 +222,8 @@ class Follower:
     download: Download | None = None
 
     def hear_of_leader(self, now_ms: int) -> None:
-        """The leader has answered. What it sent before it left may arrive after its farewell, and must not undo it."""
+        """The leader has answered. What it sent before it left may arrive after EndQuorumEpoch, and must not undo
+        it."""
         if not self.leader_left:
             self.fetch_deadline_ms = now_ms + self.fetch_timeout_ms
             self.has_fetched = True

@@ -233,8 +233,8 @@ def _partition(view: RequestView, partition_index: int, state: PartitionState) -
     if not leader.is_registered:
         error = ErrorCode.leader_not_available
     elif not leader.has_listener:
-        is_told = view.version >= FIRST_VERSION_WITH_LISTENER_ERRORS
-        error = ErrorCode.listener_not_found if is_told else ErrorCode.leader_not_available
+        has_listener_errors = view.version >= FIRST_VERSION_WITH_LISTENER_ERRORS
+        error = ErrorCode.listener_not_found if has_listener_errors else ErrorCode.leader_not_available
     elif len(replicas) < len(state.replicas) or len(in_sync_replicas) < len(state.isr):
         error = ErrorCode.replica_not_available
     return {

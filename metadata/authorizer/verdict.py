@@ -13,8 +13,8 @@ def _unchanged(answer: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`body` goes on to the handler; `complete` then adds to the answer what is refused of it, or takes out
-    what the client may not see. With a `refusal` nothing goes on. `refused` is for a request that is answered in
+    """`body` is passed to the handler. `complete` then adds the refused parts to the response, or removes what the
+    client may not see. With a `refusal` nothing is passed on. `refused` is for a request that is answered in
     slices, in the place of `complete`: the entries of the answer that refuse something.
     """
 

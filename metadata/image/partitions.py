@@ -197,7 +197,7 @@ class PartitionTable:
             yield from self._states(slice(start, start + _STATES_AT_ONCE))
 
     def items_of(self, ids: Column) -> Iterator[tuple[int, PartitionState]]:
-        """The partitions with these ids, all of which are in the table, in their order."""
+        """The partitions with these ids, in their order. All ids must be in the table."""
         rows = self.ids.searchsorted(ids)
         for start in range(0, len(rows), _STATES_AT_ONCE):
             yield from self._states(rows[start : start + _STATES_AT_ONCE])

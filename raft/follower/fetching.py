@@ -84,6 +84,8 @@ def _request_to_leader(replica: Replica) -> FetchRequest | FetchSnapshotRequest:
 def _may_fetch(replica: Replica) -> bool:
     if replica.installing is not None:
         return False
+    # A voter's Fetch acknowledges everything below its offset, so that has to be flushed first. An observer
+    # acknowledges nothing.
     return not replica.config.can_be_voter or replica.log.flushed_offset >= replica.log.log_end_offset
 
 
@@ -224,6 +226,7 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         # Asking at once for what cannot be taken would be a busy loop.
         wait_ms = replica.config.paused_fetch_interval_ms if replica.writes_are_paused else None
         replica.connections.back_off(source_id, now_ms, wait_ms)
+    # After the records: the high watermark stays within this log.
     _maybe_advance_high_watermark(replica, response.high_watermark)
 
 

@@ -87,11 +87,9 @@ def _counted_positions(buffer: memoryview, position: int) -> Iterator[int]:
 
 
 def _is_start(buffer: memoryview, position: int) -> bool:
-    """Whether a sound batch begins there and the one behind it, sound too, continues it.
-
-    Otherwise what is said about the latter may depend on what is before both, which a reader from here on cannot know.
-    A reader that starts at a negative offset or leader epoch reports it as damage, and so does the reader before it.
-    """
+    """Whether a sound batch begins there and is continued by the next batch, sound too. Otherwise the result for the
+    next batch may depend on bytes before both, which a reader that starts here cannot know. A reader that starts at a
+    negative offset or leader epoch reports it as damage, and so does the reader before it."""
     first = sound_header(buffer, position)
     if first is None or first.base_offset < 0 or first.partition_leader_epoch < 0:
         return False

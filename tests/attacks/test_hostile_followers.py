@@ -42,7 +42,7 @@ from kquorum.wire.protocol.headers import encode_request
 from tests.attacks.rig import rig, send
 from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
-from tests.unit.raft.context import RaftContext
+from tests.support.raft.context import RaftContext
 
 # About a millisecond of Python.
 MOST_CALLS = 5_000

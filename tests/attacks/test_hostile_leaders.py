@@ -50,15 +50,15 @@ from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
 from tests.support.fake_nodes import fake_node
 from tests.support.fault_file_system import FaultFileSystem
+from tests.support.raft.context import RaftContext, batch
 from tests.support.single_node import HOST, write_config
-from tests.unit.raft.context import RaftContext, batch
 
 EPOCH = 3
 COMMITTED, END = 4, 6
 
 
 def following() -> tuple[RaftContext, FetchResponse]:
-    """A follower with six records, of which four are committed, and an answer that has nothing new."""
+    """A follower with six records, four of them committed, and a response that has nothing new."""
     context = RaftContext(
         (1, 2),  # so that there is no other to be asked meanwhile
         log=[batch(0, 1, 2), batch(2, 2, 2), batch(4, 2, 2)],
@@ -335,7 +335,7 @@ class Liar:
 
 
 @pytest.mark.slow
-def test_a_node_outlives_a_leader_that_lies_and_ends_with_a_reason_where_it_must(tmp_path: Path) -> None:
+def test_a_node_survives_a_lying_leader_or_ends_with_a_reason(tmp_path: Path) -> None:
     liar = Liar()
     refused = {
         ApiKey.VOTE: liar.answer_vote,

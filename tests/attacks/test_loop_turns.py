@@ -73,7 +73,7 @@ def test_a_user_without_acls_holds_no_client_up_with_a_long_request(tmp_path: Pa
 
 
 @pytest.mark.parametrize("allows_clients", [True, False])
-def test_the_configs_of_very_many_topics_are_told_beside_the_loop(
+def test_the_configs_of_very_many_topics_are_reported_beside_the_loop(
     tmp_path: Path, allows_clients: bool
 ) -> None:
     """kafka-topics --describe asks a broker for those of all topics at once."""
@@ -141,7 +141,7 @@ def test_configs_of_which_some_are_refused_are_described_in_slices(tmp_path: Pat
     asyncio.run(work())
 
 
-def test_who_may_not_act_for_the_cluster_is_refused_before_the_body_is_read(tmp_path: Path) -> None:
+def test_without_cluster_action_a_request_is_refused_before_its_body_is_read(tmp_path: Path) -> None:
     """Issue 18, row 4: an AlterPartition of 30 MB was read before the authorizer looked."""
 
     async def work() -> None:
@@ -208,7 +208,7 @@ def test_one_topic_of_very_many_partitions_is_made_in_a_short_turn(tmp_path: Pat
     asyncio.run(work())
 
 
-def test_lawful_requests_of_many_entries_are_decided_in_parts(tmp_path: Path) -> None:
+def test_valid_requests_of_many_entries_are_decided_in_parts(tmp_path: Path) -> None:
     creation = {"topics": [new_topic(f"new{each}", 2) for each in range(600)]}
     growth = {"topics": [{"name": f"new{each}", "count": 4, "assignments": None} for each in range(600)]}
 

@@ -11,9 +11,9 @@ from kio.schema.errors import ErrorCode
 from kquorum.network.security.scram import ScramError
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.network.peers import RawClient
 from tests.support.secured import USER, USER_SECRET, SecuredCluster
 from tests.support.single_node import HOST
-from tests.unit.network.support import RawClient
 from tests.unit.network.test_listener_security import ask
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,14 @@ from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class
 from kquorum.wire.protocol.entities import build
-from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
+from tests.properties.test_metadata_encoding import (
+    NAMES,
+    VERSIONS,
+    LowestRandomSource,
+    image,
+    next_image,
+    request,
+)
 from tests.support.acl_worlds import (
     ALICE,
     ALLOW,
@@ -86,7 +93,7 @@ def worlds(seed: int) -> Iterator[tuple[random.Random, MetadataImage, dict[str, 
 @settings(deadline=None, max_examples=15)
 @given(SEEDS)
 def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
-    answers, lists = MetadataResponses("cluster", LowDice()), TopicLists()
+    answers, lists = MetadataResponses("cluster", LowestRandomSource()), TopicLists()
     for random_source, of, accesses in worlds(seed):
         version, creates = random_source.choice(VERSIONS), bool(random_source.randrange(2))
         ask = request(random_source, version)
@@ -94,7 +101,7 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
         random_source.shuffle(eyes)
         for each in eyes:
             wanted = handle_metadata(
-                ask, version, of, "cluster", LISTENER, LowDice(), each, creates_topics=creates
+                ask, version, of, "cluster", LISTENER, LowestRandomSource(), each, creates_topics=creates
             )
             work = answers.begin(ask, version, of, LISTENER, each, creates_topics=creates)
             while (given := work.advance()) is None:
@@ -105,14 +112,14 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
 
 @settings(deadline=None, max_examples=15)
 @given(SEEDS)
-def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
+def test_topics_without_describe_are_not_shown(seed: int) -> None:
     lists = TopicLists()
     for random_source, of, accesses in worlds(seed):
         version = random_source.choice(VERSIONS)
         ask = request(random_source, version)
         for access in accesses.values():
             eyes = client_access(access, lists)
-            answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice(), eyes)
+            answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowestRandomSource(), eyes)
             check_topics(answer.values["topics"], access)
             for name in answer.topics_to_create:
                 assert access.allows_on_cluster(Operation.CREATE) or access.allows_on_topic(
@@ -140,7 +147,7 @@ def check_topics(topics: object, access: Access) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
+def test_without_describe_a_client_gets_no_topic(version: int) -> None:
     of = image(random.Random(1))
     access = Access(
         authorizer=authorizer(),
@@ -148,14 +155,14 @@ def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
         topics=of.topics,
         principal=ALICE,
         host=HERE,
-        note_denial=lambda denial: pytest.fail(f"nobody asked for {denial}"),
+        note_denial=lambda denial: pytest.fail(f"unexpected denial {denial}"),
     )
     flags = dict.fromkeys(
         ("include_topic_authorized_operations", "include_cluster_authorized_operations"), False
     )
     ask = build(request_class(ApiKey.METADATA, version), {"topics": None if version else (), **flags})
     answer = handle_metadata(
-        ask, version, of, "cluster", LISTENER, LowDice(), client_access(access, TopicLists())
+        ask, version, of, "cluster", LISTENER, LowestRandomSource(), client_access(access, TopicLists())
     )
     assert answer.values["topics"] == []
     assert answer.values["brokers"]

@@ -21,7 +21,7 @@ from kquorum.wire.codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class, response_class, supported_versions
 from kquorum.wire.protocol.entities import build
-from tests.support.broker_services import LowDice
+from tests.support.broker_services import LowestRandomSource
 from tests.support.images import LISTENER, log_dir, topic_id
 from tests.support.plain_metadata import handle_metadata
 
@@ -130,7 +130,7 @@ def request(random_source: random.Random, version: int) -> Any:
 
 
 def check_equal(ask: Any, version: int, of: MetadataImage, answers: MetadataResponses) -> None:
-    wanted = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice())
+    wanted = handle_metadata(ask, version, of, "cluster", LISTENER, LowestRandomSource())
     work = answers.begin(ask, version, of, LISTENER)
     while (given := work.advance()) is None:
         pass
@@ -154,7 +154,7 @@ def sequences(seed: int) -> Iterator[tuple[Any, int, MetadataImage]]:
 def test_the_bytes_are_kios(seed: int, slice_partitions: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(responses, "SLICE_PARTITIONS", slice_partitions)
-        answers = MetadataResponses("cluster", LowDice())
+        answers = MetadataResponses("cluster", LowestRandomSource())
         for ask, version, of in sequences(seed):
             check_equal(ask, version, of, answers)
 
@@ -165,7 +165,7 @@ def test_the_bytes_are_kios(seed: int, slice_partitions: int) -> None:
 def test_the_bytes_are_kios_in_many_worlds(seed: int, slice_partitions: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(responses, "SLICE_PARTITIONS", slice_partitions)
-        answers = MetadataResponses("cluster", LowDice())
+        answers = MetadataResponses("cluster", LowestRandomSource())
         for ask, version, of in sequences(seed):
             check_equal(ask, version, of, answers)
 
@@ -173,7 +173,7 @@ def test_the_bytes_are_kios_in_many_worlds(seed: int, slice_partitions: int) -> 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_of_everything(version: int) -> None:
     random_source = random.Random(version)
-    answers = MetadataResponses("cluster", LowDice())
+    answers = MetadataResponses("cluster", LowestRandomSource())
     whole = build(
         request_class(ApiKey.METADATA, version),
         {
@@ -190,7 +190,7 @@ def test_every_version_of_everything(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 8, VERSIONS[-1]])
 @pytest.mark.parametrize("replicas", [125, 126, 127, 200])
-def test_lists_as_long_as_nobody_has_them(version: int, replicas: int) -> None:
+def test_lists_of_excessive_length(version: int, replicas: int) -> None:
     many = tuple(range(replicas))
     state = PartitionState(replicas=many, directories=(MIGRATING,) * replicas, isr=many, leader=2)
     topics = TopicsImage()
@@ -205,4 +205,4 @@ def test_lists_as_long_as_nobody_has_them(version: int, replicas: int) -> None:
         {"topics": None if version else [], "include_cluster_authorized_operations": False}
         | {"include_topic_authorized_operations": False},
     )
-    check_equal(ask, version, of, MetadataResponses("cluster", LowDice()))
+    check_equal(ask, version, of, MetadataResponses("cluster", LowestRandomSource()))

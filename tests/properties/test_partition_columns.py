@@ -33,7 +33,7 @@ DIRECTORIES = [UUID(int=0), UUID(int=256), UUID(int=1 << 127), UUID(int=5)]
 
 @st.composite
 def alike(draw: st.DrawFn) -> list[MetadataRecord]:
-    """Partition records of which most have one of few shapes, with topics made in between."""
+    """Partition records, most of one of few shapes, with topics created in between."""
     counts = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
     made: list[MetadataRecord] = []
     for topic_id in draw(st.permutations(TOPICS)):

@@ -37,7 +37,7 @@ class WaitingReply:
 
 @dataclass(eq=False)
 class Host:
-    """`life` counts its starts and ends, so that what was meant for a dead process finds nobody.
+    """`life` counts its starts and ends, so that what was meant for a dead process is dropped.
 
     `clock_permille` is how many of the host's own milliseconds pass in a second of the world.
     """

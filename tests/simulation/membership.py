@@ -260,7 +260,7 @@ class Operator:
         self.world.at(down_ms, self.world.revive, host)
 
     def move(self, host: Host, down_ms: int) -> None:
-        """The machine comes back at another address; too many at once and nobody would find anybody."""
+        """The machine comes back at another address; with too many at once the nodes would not find each other."""
         if self.world.tally["moves"] >= 2 or self._has_static_voters():
             return
         if self.wish is not None or not self.survives_without(host):

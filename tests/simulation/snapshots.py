@@ -160,7 +160,7 @@ class Snapshots:
             host.disk.drop_half_the_log()
             self.world.traps.is_dying(host, DROPPING)
             return
-        self.world.note("node %d begins anew at %d", host.node_id, snapshot_id.offset)
+        self.world.note("node %d restarts its log at %d", host.node_id, snapshot_id.offset)
         self.world.tally["snapshots received"] += 1
         host.disk.drop_log_for(snapshot)
         host.truncations += 1

@@ -88,7 +88,7 @@ class World:
         self.now_ms = end_ms
 
     def note(self, line: str, *values: Any) -> None:
-        """A line of the story, if anybody listens: `line` is a %-format."""
+        """Records a line of the trace if tracing is on: `line` is a %-format."""
         if self.is_traced:
             self.trace.append(f"{self.now_ms:>6} {line % values}")
 

@@ -35,7 +35,7 @@ LEVELS = [
 ]
 
 
-class SeededDice:
+class SeededRandomSource:
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
 
@@ -78,7 +78,7 @@ class FakeRaft:
             self.append(now_ms, [(None, value) for value in values])
 
     def resign(self, now_ms: int, leader_epoch: int) -> None:
-        raise AssertionError("nobody resigns here")
+        raise AssertionError("no controller resigns here")
 
     def append(
         self, now_ms: int, records: Sequence[tuple[bytes | None, bytes | None]], *, control: bool = False
@@ -115,7 +115,7 @@ class World:
         self.now_ms = 1_700_000_000_000
         self.raft = FakeRaft()
         self.controller = Controller(
-            config or ControllerConfig(), self.raft, SeededDice(seed), CLUSTER_ID, image
+            config or ControllerConfig(), self.raft, SeededRandomSource(seed), CLUSTER_ID, image
         )
 
     def lead(self, epoch: int = 1) -> "World":

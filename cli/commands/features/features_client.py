@@ -78,19 +78,20 @@ async def _ask(address: HostPort, name: str, timeout_ms: int) -> NodeFeatures | 
     body = {"client_software_name": "kquorum", "client_software_version": "1"}
     try:
         async with ClusterClient((address,), timeout_ms) as client:
-            told = await client.ask(ApiKey.API_VERSIONS, body)
+            versions = await client.ask(ApiKey.API_VERSIONS, body)
     except CliError as error:
         return error
     return NodeFeatures(
         node=name,
         ranges={
             str(each.name): (int(each.min_version), int(each.max_version))
-            for each in getattr(told, "supported_features", ())
+            for each in getattr(versions, "supported_features", ())
         },
         finalized={
-            str(each.name): int(each.max_version_level) for each in getattr(told, "finalized_features", ())
+            str(each.name): int(each.max_version_level)
+            for each in getattr(versions, "finalized_features", ())
         },
-        finalized_epoch=int(getattr(told, "finalized_features_epoch", -1)),
+        finalized_epoch=int(getattr(versions, "finalized_features_epoch", -1)),
     )
 
 

@@ -1,4 +1,4 @@
-"""What goes into the replay of partitions and what comes out: the columns of events, and of changes."""
+"""The input and output of the replay of partitions: the columns of events, and of changes."""
 
 from typing import Final
 

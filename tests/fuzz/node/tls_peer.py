@@ -10,7 +10,7 @@ from tests.fuzz.listener.inputs import After, Input
 from tests.fuzz.listener.peer import PATIENCE_S, Peer, PeerConnection
 from tests.fuzz.node.grpc_peer import GrpcConnection, GrpcPeer
 from tests.fuzz.node.tls_inputs import TlsInput
-from tests.unit.security.test_tls_records import Client
+from tests.unit.network.security.test_tls_records import Client
 
 # Of one input; more records without data than these would be many more inputs.
 _RECORDS_AFTER_UPDATES = 3
@@ -50,7 +50,7 @@ class _Encrypting:
             self._has_said_farewell = True
 
     def __getattr__(self, name: str) -> Any:
-        """The rest is the socket's: the end of the stream comes without a farewell."""
+        """The rest is the socket's: the end of the stream comes without a close_notify."""
         return getattr(self._inner, name)
 
 
@@ -83,7 +83,7 @@ class _Encrypted(_HasNews):
             while self.is_open:
                 plain = self._client.tls.read(_READ_BYTES)
                 if not plain:
-                    self._socket.abort()  # the node's farewell, which need not be answered
+                    self._socket.abort()  # the node's close_notify, which need not be answered
                     break
                 super().data_received(plain)
         except ssl.SSLWantReadError:

@@ -72,7 +72,7 @@ def damage(stage: Stage, node_id: int, batches: int) -> None:
 
 
 @schedule(Stage)
-def damaged_voter_helps_nobody(stage: Stage) -> None:
+def damaged_voter_withholds_its_vote(stage: Stage) -> None:
     """A voter that lost part of its log votes for no candidate that may lack what it had acknowledged."""
     _commit_without_node_3(stage)
     damage(stage, 2, 3)
@@ -149,7 +149,7 @@ def damaged_voter_under_load(stage: Stage) -> None:
     for _ in range(100):
         stage.append(1)
         stage.run(1)
-    assert not empty.kept, "the story is of a load that never pauses"
+    assert not empty.kept, "the schedule is about a load that never pauses"
     stage.power_off(1)
     stage.until(lambda: stage.leads() in (2, 3), 3000, "the other two elect one of them")
     stage.append(stage.leads())

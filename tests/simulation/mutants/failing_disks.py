@@ -23,7 +23,7 @@ def _with_full_disks(options: Options) -> bool:
     return "full disk" in options.faults
 
 
-@mutant(schedule="damaged_voter_helps_nobody", worlds=_with_damage)
+@mutant(schedule="damaged_voter_withholds_its_vote", worlds=_with_damage)
 def damage_is_ignored() -> Patch:
     """A voter that lost part of its log neither votes as before nor stands until it has it back."""
     init = Replica.__init__
@@ -35,7 +35,7 @@ def damage_is_ignored() -> Patch:
     return patch.object(Replica, "__init__", confident)
 
 
-@mutant(schedule="damaged_voter_helps_nobody", worlds=_with_damage)
+@mutant(schedule="damaged_voter_withholds_its_vote", worlds=_with_damage)
 def damaged_replica_votes() -> Patch:
     """A voter that lost part of its log does not judge by what is left of it who may lead."""
 
@@ -168,7 +168,7 @@ def loss_is_not_noted() -> Patch:
 
 
 @mutant(schedule="wiped_spare_is_not_added", worlds=_with_changes_and_damage)
-def loss_is_told_in_nobodys_name() -> Patch:
+def loss_is_reported_without_its_voter() -> Patch:
     """A replica that lost records or votes says so to its leader in its own name."""
     ask_for_end = recovery.ask_for_end
 

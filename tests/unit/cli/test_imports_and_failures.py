@@ -1,4 +1,4 @@
-"""The command line starts fast: what is not used is not imported; and failures are told in one line."""
+"""The command line starts fast: what is not used is not imported; a failure is one line."""
 
 import os
 import subprocess
@@ -131,7 +131,7 @@ def failing_config(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kquorum.node.config.load.load_config", fail)
 
 
-def test_a_defect_is_told_without_a_traceback(
+def test_a_defect_is_reported_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing_config(monkeypatch)
@@ -149,7 +149,7 @@ def test_debug_shows_the_traceback(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_where_the_cluster_is_must_be_told(
+def test_the_address_of_the_cluster_is_required(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -86,7 +86,7 @@ def test_clients_have_turns_and_the_connections_of_a_client_have_them_in_its_own
     assert got[:8] == ["many-0", "one", "many-1", "one", "many-2", "one", "many-0", "one"]
 
 
-def test_nobody_goes_before_those_who_wait() -> None:
+def test_no_client_overtakes_those_that_wait() -> None:
     clock = Clock()
     shared = shared_bucket(clock)
     assert shared.take(50, 0.0)

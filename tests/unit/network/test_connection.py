@@ -27,8 +27,7 @@ from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_request_header, encode_response
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     ECHO,
     FLEXIBLE,
     HOST,
@@ -39,6 +38,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 TIMEOUT_MS = 5000
 BODY = {"key": "a", "key_type": 0, "coordinator_keys": ["a"]}

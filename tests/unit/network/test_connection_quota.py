@@ -17,8 +17,7 @@ from kquorum.wire.protocol.apis import ApiKey, request_class, response_class
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     ECHO,
     HOST,
     Held,
@@ -31,6 +30,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))
 HEARTBEAT = encode_frame(
@@ -197,9 +197,9 @@ def test_a_full_listener_closes_one_that_never_asked_anything_before_one_that_is
             raw_client(server) as drips,
         ):
             assert await is_served(idle)
-            for stranger in (greets, drips):
-                stranger.writer.write(API_VERSIONS)
-                await stranger.next_frame()
+            for peer in (greets, drips):
+                peer.writer.write(API_VERSIONS)
+                await peer.next_frame()
             drips.writer.write(echo_request("a", 1)[:9])
             await until(
                 lambda: any(
@@ -368,7 +368,7 @@ def test_the_rate_gives_no_place_farther_off_than_a_client_would_wait() -> None:
     assert rate.delay_s(5.0) is not None, "those without a place take none"
 
 
-def test_no_rate_delays_nobody() -> None:
+def test_without_a_rate_no_client_is_delayed() -> None:
     rate = CreationRate(NO_LIMIT)
     assert {rate.delay_s(1.0) for _ in range(1000)} == {0.0}
 

@@ -332,7 +332,7 @@ def test_more_streams_at_a_time_than_announced_end_with_enhance_your_calm(run: R
 def test_when_all_have_too_many_calls_open_the_client_with_more_than_its_part_goes(
     run: RunTest,
 ) -> None:
-    """Clients are told apart by certificate or address; here they are two addresses of this machine."""
+    """Clients are distinguished by certificate or address; here by two addresses of this machine."""
 
     async def test() -> None:
         limits = GrpcLimits(max_open_streams=4)
@@ -451,7 +451,7 @@ def tls_of(folder: Path) -> tuple[ListenerSecurity, dict[str, Any]]:
     return security, {"ssl": context, "server_hostname": "localhost"}
 
 
-def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_path: Path) -> None:
+def test_with_tls_the_client_is_named_by_its_certificate(run: RunTest, tmp_path: Path) -> None:
     async def test() -> None:
         security, options = tls_of(tmp_path)
         async with fronting(security=security) as rig:
@@ -476,10 +476,10 @@ def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_pat
             assert rig.behind.got[name] == sent
             writer.transport.abort()
             # Without TLS, and without a certificate.
-            plain, stranger = await rig.connect()
-            stranger.write(PREFACE + SETTINGS)
+            plain, other = await rig.connect()
+            other.write(PREFACE + SETTINGS)
             await rest_of(plain)
-            stranger.close()
+            other.close()
             await until(lambda: rig.front.counters.failed_tls_handshakes == 1)
             assert len(rig.behind.got) == 1
 

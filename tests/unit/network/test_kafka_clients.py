@@ -11,7 +11,7 @@ from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.protocol.apis import ApiKey, response_class
 from kquorum.wire.protocol.entities import build
-from tests.unit.network.support import HOST
+from tests.support.network.peers import HOST
 
 pytestmark = pytest.mark.interop
 

@@ -1,4 +1,4 @@
-"""TLS on accepted connections: counted from the first moment, and in nobody else's way when it fails."""
+"""TLS on accepted connections: counted from accept on, and a failed handshake blocks no other connection."""
 
 import asyncio
 import gc
@@ -16,8 +16,7 @@ from kquorum.network.limits import ConnectionLimits, ServerLimits
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     FLEXIBLE,
     HOST,
     Held,
@@ -29,6 +28,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 SSL = 1
 
@@ -82,7 +82,7 @@ def test_the_certificate_names_the_principal(run: RunTest, pem: Path) -> None:
 
         def principal(certificate: bytes | None) -> str:
             return (
-                "User:nobody"
+                "User:ANONYMOUS"
                 if certificate is None
                 else f"User:{load_der_x509_certificate(certificate).subject.rfc4514_string()}"
             )
@@ -97,7 +97,7 @@ def test_the_certificate_names_the_principal(run: RunTest, pem: Path) -> None:
                 client.writer.write(echo_request("a", 1))
                 await until(lambda: len(held) == number)  # noqa: B023
             assert [(context.principal, context.security_protocol) for context, _, _ in held] == [
-                ("User:nobody", SSL),
+                ("User:ANONYMOUS", SSL),
                 ("User:CN=test", SSL),
             ]
 
@@ -134,7 +134,7 @@ async def _go_away(client: RawClient) -> None:
 
 
 @pytest.mark.parametrize("deed", [_speak_plainly, _say_nothing, _go_away])
-def test_a_handshake_that_fails_is_counted_and_harms_no_other_client(
+def test_a_handshake_that_fails_is_counted_and_affects_no_other_client(
     run: RunTest, pem: Path, caplog: pytest.LogCaptureFixture, deed: Callable[[RawClient], Any]
 ) -> None:
     async def test() -> None:

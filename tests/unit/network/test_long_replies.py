@@ -11,7 +11,7 @@ from kquorum.network.requests import Reply, RequestContext
 from kquorum.wire.codec import encode
 from kquorum.wire.protocol.frames import FrameDecoder
 from kquorum.wire.protocol.headers import EncodedBody, decode_response
-from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
+from tests.support.network.peers import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
 
 LONG = 50
 

@@ -13,8 +13,7 @@ from kquorum.wire.protocol.apis import request_class, response_class, supported_
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     FLEXIBLE,
     SUPPORTED,
     Held,
@@ -28,6 +27,7 @@ from tests.unit.network.support import (
     settled,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)
 LARGE = "x" * 30_000  # as large as a string may be in this request is 32,767
@@ -227,7 +227,7 @@ def test_requests_count_until_they_are_answered_though_their_connection_is_gone(
                 await until(lambda: server.counters.open_connections == 0)
             assert shared.budget.held_requests == server.counters.pending_requests == 12
             assert shared.budget.held_bytes > 12 * 30_000
-            assert shared.budget.half_read_bytes == 0, "nobody will complete it"
+            assert shared.budget.half_read_bytes == 0, "no sender will complete it"
             for _, _, reply in held:
                 reply(echo_response(FLEXIBLE, ""))
             assert (shared.budget.held_bytes, shared.budget.held_requests) == (0, 0)

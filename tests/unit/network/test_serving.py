@@ -1,4 +1,4 @@
-"""What a handler is told of the time that a request lay here, and what goes out together."""
+"""The waiting time that a handler sees for a request, and responses that are sent together."""
 
 import asyncio
 import gc
@@ -32,8 +32,7 @@ from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import encode_request
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     ECHO,
     FLEXIBLE,
     OLD,
@@ -45,12 +44,13 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 from tests.unit.network.test_listener_security import sasl
 
 REQUESTS = 40
 
 
-def test_the_handler_is_told_how_long_a_request_waited() -> None:
+def test_the_handler_gets_the_time_that_a_request_waited() -> None:
     held: Held = []
     state: Any = SimpleNamespace(
         handler=holding_handler(held),
@@ -63,14 +63,14 @@ def test_the_handler_is_told_how_long_a_request_waited() -> None:
     )
     times = count(10)
     now_s = lambda: next(times) + 0.5  # noqa: E731
-    nobody: Any = None
+    unused: Any = None
     served = RequestServing(
         state,
-        ReplyQueue(on_answer=lambda: None, on_failure=nobody),
+        ReplyQueue(on_answer=lambda: None, on_failure=unused),
         Peer(1, "h", 2),
         Authentication(UNSECURED, None),
         now_s,
-        nobody,
+        unused,
     )
     served.serve(echo_request("a", 1)[4:], 10.25)
     served.serve(echo_request("b", 2)[4:], 10.25)
@@ -245,7 +245,7 @@ def test_a_handler_can_ask_whether_the_client_is_gone(run: RunTest) -> None:
 
 
 def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """In which thread the classes of which API are loaded, as if none had been."""
+    """Records the thread in which each API's classes are loaded, with none loaded before."""
     loaded: list[tuple[int, int]] = []
 
     def noted(load: Any) -> Any:

@@ -55,7 +55,7 @@ def cases(taken: int) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("which", ["controller", "grpc"])
-def test_who_cannot_listen_takes_no_part(tmp_path: Path, taken_port: int, which: str) -> None:
+def test_a_node_that_cannot_listen_does_not_join(tmp_path: Path, taken_port: int, which: str) -> None:
     listeners, lines = cases(taken_port)[which]
     path = config(tmp_path, listeners, *lines)
     assert run(["format", "-c", str(path)]) == 0

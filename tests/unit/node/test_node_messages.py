@@ -177,7 +177,7 @@ def test_the_outcome_of_a_request_is_noted_and_passed_on() -> None:
 
 
 class TestAnotherCluster:
-    def test_who_asks_is_told_both_ids(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_the_error_has_both_ids(self, heard_lines: pytest.LogCaptureFixture) -> None:
         def answer(request: ControllerRequest) -> Values:
             assert request.api_key is ApiKey.DESCRIBE_CLUSTER
             values: dict[str, object] = {
@@ -202,9 +202,9 @@ class TestAnotherCluster:
         assert f"kquorum format --cluster-id {THEIRS}" in told
 
     def test_a_peer_that_does_not_say_which(self, heard_lines: pytest.LogCaptureFixture) -> None:
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            endpoint = Endpoint("CONTROLLER", "127.0.0.1", nobody.getsockname()[1])
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            endpoint = Endpoint("CONTROLLER", "127.0.0.1", closed.getsockname()[1])
 
             async def work() -> None:
                 ForeignClusters(OURS, 1, lambda: 0).was_refused_by(2, endpoint)
@@ -213,7 +213,7 @@ class TestAnotherCluster:
             run(work())
         assert "belongs to cluster (unknown)" in warnings(heard_lines)[0]
 
-    def test_who_refuses_tells_who_was_refused(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_a_refusal_names_the_refused_client(self, heard_lines: pytest.LogCaptureFixture) -> None:
         class Request:
             def __init__(self, cluster_id: str | None) -> None:
                 self.cluster_id = cluster_id
@@ -310,7 +310,7 @@ class TestVoters:
         assert "controller.quorum.auto.join.enable" in told
         assert "remove-voter" not in told
 
-    def test_changes_are_told_and_nothing_else(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_only_changes_are_logged(self, heard_lines: pytest.LogCaptureFixture) -> None:
         both = voters(ONE, TWO)
         moved = both.updated(Voter(TWO, (PLACES[2],)))
         hand_over(FakeDriver(leader_id=2), NO_VOTERS, both, moved, voters(ONE, TWO, THREE))

@@ -12,7 +12,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.voters import Endpoint
 from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 
 def leader_change(context: RaftContext) -> LeaderChangeMessage:

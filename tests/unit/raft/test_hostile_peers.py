@@ -20,7 +20,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.calls import calls_of
-from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, batch, key_of
+from tests.support.raft.context import CLUSTER_ID, LOCAL, RaftContext, batch, key_of
 
 
 @pytest.mark.parametrize("leader_id", [99, -7, -1, 1])
@@ -43,7 +43,7 @@ def test_an_unknown_leader_named_by_a_peer_is_not_fetched_from() -> None:
     assert {outbound.destination_id for outbound in context.sent(FetchRequest)} <= {2, 3}
 
 
-def test_a_second_leader_of_an_epoch_is_not_believed() -> None:
+def test_a_second_leader_of_an_epoch_is_refused() -> None:
     context = RaftContext()
     context.follow(leader_id=2, epoch=5)
     response = context.receive(BeginQuorumEpochRequest(cluster_id=CLUSTER_ID, leader_id=3, leader_epoch=5))
@@ -181,7 +181,9 @@ def test_a_response_of_an_impossible_epoch_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("diverging", [OffsetAndEpoch(-1, 1), OffsetAndEpoch(0, -1)])
-def test_a_senseless_point_of_divergence_cuts_nothing_and_earns_no_time(diverging: OffsetAndEpoch) -> None:
+def test_an_invalid_point_of_divergence_truncates_nothing_and_does_not_reset_the_fetch_timer(
+    diverging: OffsetAndEpoch,
+) -> None:
     context = RaftContext(log=[batch(0, 1)])
     fetch = context.follow(leader_id=2, epoch=2)
     context.now_ms += 1999

@@ -1,4 +1,4 @@
-"""With `resync`, a scan finds the sound batches behind any damage; each stretch of damage is told once."""
+"""With `resync`, a scan finds the sound batches behind any damage; each stretch of damage is reported once."""
 
 import time
 from itertools import product

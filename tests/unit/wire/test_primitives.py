@@ -48,7 +48,7 @@ def test_short_buffers_underflow(read: Any, cut: str) -> None:
         (p.read_varlong, "ffffffffffffffffff03", "larger than 64 bits"),
     ],
 )
-def test_nonsense_is_refused(read: Any, encoded: str, reason: str) -> None:
+def test_invalid_input_is_refused(read: Any, encoded: str, reason: str) -> None:
     with pytest.raises(DecodeError, match=reason):
         read(bytes.fromhex(encoded), 0)
 

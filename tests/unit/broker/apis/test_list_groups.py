@@ -8,7 +8,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import request_class
 from kquorum.wire.protocol.entities import build
 from tests.support.running_controllers import RunningController
-from tests.unit.broker.test_listener import Broker, with_broker
+from tests.unit.broker.adapters.test_listener import Broker, with_broker
 
 LOWEST, HIGHEST = BROKER_APIS[ApiKey.LIST_GROUPS].versions
 

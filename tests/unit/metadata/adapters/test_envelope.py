@@ -33,8 +33,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.protocol.headers import decode_response, encode_request, encode_request_header
+from tests.support.network.peers import until
 from tests.support.running_controllers import RunningController, run
-from tests.unit.network.support import until
 
 SERVED = controller_listener_apis()
 MAX_ELEMENTS = ServerLimits().max_elements
@@ -124,7 +124,7 @@ def test_what_may_not_be_forwarded_is_not_read() -> None:
 
 
 def test_what_may_not_be_forwarded_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a plaintext listener anybody may send an envelope."""
+    """On a plaintext listener every client may send an envelope."""
     looked_up: list[int] = []
     look_up = headers.api_version
 

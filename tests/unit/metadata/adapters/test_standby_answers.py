@@ -47,7 +47,7 @@ from kquorum.wire.protocol.headers import (
 from kquorum.wire.protocol.warm_up import warm_version
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 PAGE = Path(__file__).parents[4] / "docs" / "standby.md"
 OFFERED = controller_listener_apis()
@@ -335,7 +335,7 @@ class Node:
             security_protocol=SASL_PLAINTEXT,
         )
         self.listener.handle(context, as_read(api_key, version, entity), answers.append)
-        assert len(answers) == 1, "a standby keeps nobody waiting"
+        assert len(answers) == 1, "a standby answers at once"
         (answer,) = answers
         if isinstance(answer, EncodedBody):
             return decode(response_class(api_key, version), answer.data)[0]

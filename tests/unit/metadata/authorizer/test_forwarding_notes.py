@@ -13,7 +13,7 @@ from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import acl
 from tests.support.controller_world import audit_notes, topic
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.metadata.listener_world import ListenerWorld
 
 ID = bytes(range(16))
 MAY_CREATE = acl(Operation.CREATE, "new", ResourceType.TOPIC)

@@ -22,7 +22,7 @@ from tests.support.controller_world import (
     CLUSTER_ID,
     SESSION_MS,
     FakeRaft,
-    SeededDice,
+    SeededRandomSource,
     World,
     assigned,
     audit_notes,
@@ -51,7 +51,7 @@ def small_world(level: int = 25, **config: Any) -> World:
     )
     world = World(settings)
     world.raft = SmallBatchRaft()
-    world.controller = Controller(settings, world.raft, SeededDice(), CLUSTER_ID)
+    world.controller = Controller(settings, world.raft, SeededRandomSource(), CLUSTER_ID)
     return world.lead().add_brokers(0)
 
 

@@ -93,7 +93,7 @@ def test_every_version_can_be_sent(version: int, kind: int, name: str) -> None:
 def test_all_of_a_topics_configs_with_their_defaults() -> None:
     names = [each.name for each in result(TOPIC, "alpha").configs]
     assert names == sorted(names)
-    assert len(names) == 34  # 33, and the one that nobody knows here
+    assert len(names) == 34  # 33, and one unknown key
     assert "internal.segment.bytes" not in names
 
 
@@ -129,7 +129,7 @@ def test_a_topic_takes_after_the_cluster_the_config_file_and_kafka() -> None:
     assert (tiered.value, tiered.config_source, synonyms(tiered)) == ("false", 5, [])
 
 
-def test_what_nobody_knows_is_told_without_a_type() -> None:
+def test_an_unknown_key_is_listed_without_a_type() -> None:
     found = one(TOPIC, "alpha", "from.the.future")
     assert (found.value, found.is_sensitive) == (None, True), "it may be a secret, and Kafka tells it as one"
     assert (found.config_source, found.config_type, found.documentation) == (1, 0, None)
@@ -158,7 +158,7 @@ def test_a_broker_tells_all_it_knows() -> None:
 
 
 @pytest.mark.parametrize("name", [SECRET, "my.plugin.password", "my.own.key", "ssl.key.password"])
-def test_a_secret_is_not_told_in_any_place(name: str) -> None:
+def test_a_secret_appears_in_no_output(name: str) -> None:
     found = one(BROKER, "1", name)
     assert (found.value, found.is_sensitive) == (None, True)
     assert [each.value for each in found.synonyms] == [None] * len(found.synonyms)

@@ -20,7 +20,7 @@ from kquorum.wire.protocol.apis import request_class, supported_versions
 from kquorum.wire.protocol.entities import build
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import World
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP
+from tests.support.metadata.member_world import MEMBERSHIP
 
 INCARNATION = UUID(int=77).bytes
 TOPIC_ID = uuid_to_text(UUID(int=1234))
@@ -114,7 +114,7 @@ def test_every_version_of_a_request_carries_the_message(
         assert entity.broker_id == 5
 
 
-def test_partitions_of_one_topic_go_together_and_recovery_is_told() -> None:
+def test_partitions_of_one_topic_go_together_and_recovery_is_reported() -> None:
     told: Any = alteration(TOPIC_ID)["topics"]
     (topic,) = told
     assert [each["leader_recovery_state"] for each in topic["partitions"]] == [0, 1]

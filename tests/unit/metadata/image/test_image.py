@@ -162,7 +162,7 @@ class TestCluster:
         fence = cluster.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=1)
         assert replayed(broker(1), cordon, fence).cluster.brokers[1].cordoned_log_dirs == (DIRECTORY,)
 
-    def test_unregistered_broker_is_told_as_none(self) -> None:
+    def test_unregistered_broker_is_reported_as_none(self) -> None:
         delta = delta_of(broker(1), cluster.UnregisterBrokerRecord(broker_id=1, broker_epoch=5))
         assert dict(delta.changed_brokers) == {1: None}
 

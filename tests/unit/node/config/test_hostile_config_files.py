@@ -20,7 +20,7 @@ NULL = "holds the character U+0000, which no value may hold"
 @pytest.mark.parametrize(
     "written", ["\\uZZZZ", "\\u+123", "\\u 123", "\\u1_23", "\\u12", "\\u\u0660\u0660\u0664\u0661"]
 )
-def test_an_escape_without_four_hex_digits_is_told_with_its_line(
+def test_an_escape_without_four_hex_digits_is_reported_with_its_line(
     tmp_path: Path, written: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = PROPERTIES.count("\n") + 1
@@ -170,7 +170,7 @@ def test_more_than_a_config_can_have_is_refused_at_once(tmp_path: Path, text: st
     assert said in message
 
 
-def test_only_the_first_unknown_keys_are_told(tmp_path: Path) -> None:
+def test_only_the_first_unknown_keys_are_reported(tmp_path: Path) -> None:
     """To find what each was meant to be takes some milliseconds: a file of 12,000 took half a minute."""
     found = messages(tmp_path, SMALL + "".join(f"a.b{n} = 1\n" for n in range(5_000)))
     assert len(found) == 101

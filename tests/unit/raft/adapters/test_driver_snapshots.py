@@ -30,7 +30,7 @@ from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
 from kquorum.storage.errors import StorageFull
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.driver_parts import (
+from tests.support.raft.driver_parts import (
     Gate,
     RecordingNetwork,
     Rig,
@@ -168,7 +168,7 @@ def test_the_log_is_dropped_only_when_nothing_else_is_under_way() -> None:
     [SnapshotUnsound("it is not whole"), StorageFull("rename", Path("x.part"), OSError(ENOSPC, "no space"))],
     ids=["unsound", "full"],
 )
-def test_what_does_not_make_a_snapshot_is_told_to_the_core_and_the_log_stays(
+def test_an_incomplete_snapshot_is_reported_to_the_core_and_the_log_stays(
     refusal: SnapshotUnsound | StorageFull,
 ) -> None:
     async def scenario() -> None:
@@ -238,7 +238,7 @@ def test_pieces_are_read_off_the_file() -> None:
 
 
 @pytest.mark.parametrize("error", [SnapshotDamaged, SnapshotGone])
-def test_one_that_cannot_be_served_is_told_to_the_asker_and_if_damaged_to_the_node(
+def test_one_that_cannot_be_served_is_reported_to_the_client_and_if_damaged_to_the_node(
     error: type[SnapshotGone],
 ) -> None:
     async def scenario() -> None:

@@ -31,7 +31,7 @@ from kquorum.wire.messages import api_versions as messages
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.protocol.headers import decode_message_response, encode_request, read_correlation_id
-from tests.unit.raft.adapters.driver_parts import run
+from tests.support.raft.driver_parts import run
 
 HOST = "127.0.0.1"
 VOTER = ReplicaKey(4, UUID(int=4))

@@ -20,7 +20,7 @@ from kquorum.raft.ready import SnapshotChunk
 from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import POSIX
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.log_folders import snapshot_content, write_snapshot
+from tests.support.raft.log_folders import snapshot_content, write_snapshot
 
 ID = OffsetAndEpoch(30, 1)
 

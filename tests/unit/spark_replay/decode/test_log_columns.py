@@ -29,9 +29,9 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
-from tests.spark.random_history import write_random_history
 from tests.support.batches import batch_of
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
+from tests.support.spark.random_history import write_random_history
 
 Rows = dict[str, list[dict[str, Any]]]
 NAMES = SOURCE_ROWS.fieldNames()

@@ -8,7 +8,7 @@ from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC,
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, audit_notes
-from tests.unit.metadata.controller.configs.altering_configs import (
+from tests.support.metadata.altering_configs import (
     APPEND,
     DELETE,
     INCREMENTAL,

@@ -9,7 +9,7 @@ from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VER
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.metadata_records.topics import ClearElrRecord
 from tests.support.controller_world import LEVELS, World, topic
-from tests.unit.metadata.controller.configs.altering_configs import (
+from tests.support.metadata.altering_configs import (
     DELETE,
     LEGACY,
     NONE,

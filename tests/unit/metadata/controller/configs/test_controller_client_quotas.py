@@ -289,7 +289,7 @@ def sort(entities: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_values_are_told(version: int) -> None:
+def test_the_values_are_reported(version: int) -> None:
     answer = described(known_world(), component("user", EXACT, "bob"), version=version)
     entity = EntityData(entity_type="user", entity_name="bob")
     assert answer.entries == (EntryData(entity=(entity,), values=(ValueData(key=RATE, value=5.0),)),)
@@ -309,7 +309,7 @@ def test_the_values_are_told(version: int) -> None:
         ([component("user", ANY), component("client-id", ANY)], True, KNOWN[3:6]),
         ([component("user", ANY), component("client-id", EXACT, "x")], False, [KNOWN[3], KNOWN[5]]),
         ([component("client-id", DEFAULT)], True, [KNOWN[7]]),
-        ([component("user", EXACT, "nobody")], False, []),
+        ([component("user", EXACT, "unknown")], False, []),
         ([component("ip", ANY)], False, ADDRESSES),
         ([component("ip", EXACT, "10.0.0.1")], True, ADDRESSES[:1]),
     ],

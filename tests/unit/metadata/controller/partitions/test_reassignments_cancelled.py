@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 from kquorum.metadata.controller.requests import Values
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, assigned
-from tests.unit.metadata.controller.partitions.reassigning import (
+from tests.support.metadata.reassigning import (
     cancel,
     move,
     ready,

@@ -324,7 +324,7 @@ def test_uncommitted_acls_count_for_the_next_request_and_are_not_described() -> 
     assert describe(world).resources
 
 
-def test_who_is_not_the_controller_refuses_each_entry() -> None:
+def test_a_standby_refuses_each_entry() -> None:
     world = World().lead()
     world.follow(1, 2)
     answer = world.ask(ApiKey.CREATE_ACLS, 3, creations=[acl(), acl(host="1")])
