@@ -6,14 +6,12 @@ The gRPC and Spark stacks take a second to import; `kquorum --help` and `kquorum
 import importlib
 import inspect
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache
 from pkgutil import iter_modules
 from shutil import get_terminal_size
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
 
 _NARROWEST_TABLE = 80  # columns of the terminal in which rich shows the longest names of options whole
 HELP_OPTIONS = ("-h", "--help")
-# What typer's writer of help imports from rich for features that this command line does not use: help in Markdown, and
-# tracebacks in colour. With them come markdown-it and pygments: a fifth of the time of `kquorum --help`.
-_UNUSED_OF_RICH = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 _NOT_WRAPPED = "\b"  # click's mark in front of a paragraph whose lines are left as they are
 
 
@@ -69,10 +64,6 @@ class CommandTree(TyperGroup):
 
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))
-
-    def get_help(self, ctx: Any) -> str:
-        _prepare_rich()
-        return super().get_help(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         panels = list(Panel)
@@ -161,47 +152,6 @@ def _as_flag(help_option: Any) -> Any:
     return help_option
 
 
-def _help_of(command: Any, get_help: Callable[[Any], str], ctx: Any) -> str:
-    if command.rich_markup_mode is not None:
-        _prepare_rich()
-    return get_help(ctx)
-
-
-def _prepare_rich() -> None:
-    """Import typer's writer of help with stand-ins for `_UNUSED_OF_RICH`; who imports those later gets rich's own."""
-    if "typer.rich_utils" in sys.modules:
-        return
-    stand_ins = {name: _stand_in(name) for name in _UNUSED_OF_RICH if name not in sys.modules}
-    sys.modules.update(stand_ins)
-    try:
-        importlib.import_module("typer.rich_utils")
-    finally:
-        for name, stand_in in stand_ins.items():
-            if sys.modules.get(name) is stand_in:
-                del sys.modules[name]
-
-
-def _stand_in(name: str) -> ModuleType:
-    """With a class that typer names in its annotations, and that makes an instance of rich's own when it is called.
-    Another name of the module is rich's, for a later version of typer that asks for more."""
-
-    def of_rich(attribute: str) -> Any:
-        if attribute.startswith("__"):  # Python asks each module for its __path__
-            raise AttributeError(attribute)
-        if sys.modules.get(name) is module:
-            del sys.modules[name]
-        return getattr(importlib.import_module(name), attribute)
-
-    class Unused:
-        def __new__(cls, *args: Any, **options: Any) -> Any:
-            return of_rich(_UNUSED_OF_RICH[name])(*args, **options)
-
-    module = ModuleType(name)
-    setattr(module, _UNUSED_OF_RICH[name], Unused)
-    module.__getattr__ = of_rich  # type: ignore[method-assign]
-    return module
-
-
 def _secure(command: Any) -> None:
     """Every command that asks a cluster can be told how a secured one is to be asked."""
     from kquorum.cli.clients.security import add_option
@@ -218,7 +168,6 @@ def _make_readable(command: Any, described: Command, path: str) -> None:
     A narrow terminal gets the options as plain text: rich's columns would cut their names off.
     """
     _as_flag(command.get_help_option(typer.Context(command, help_option_names=list(HELP_OPTIONS))))
-    command.get_help = partial(_help_of, command, command.get_help)
     inner_commands = getattr(command, "commands", {})
     is_plain = not inner_commands and get_terminal_size().columns < _NARROWEST_TABLE
     as_shown = _as_it_is if is_plain else _escaped

@@ -100,7 +100,7 @@ class LeaderWatch:
 
 
 def why_no_election(epoch: int) -> str | None:
-    """Why no node can be elected any more, whoever answers; None where epochs are left."""
+    """Why no node can be elected any more, however many answer; None where epochs are left."""
     if epoch < MAX_EPOCH:
         return None
     return (

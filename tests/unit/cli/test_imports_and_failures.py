@@ -45,29 +45,12 @@ def loaded_by(forbidden: str, *command: str) -> list[str]:
     ids=" ".join,
 )
 def test_help_loads_only_what_it_prints_with(command: tuple[str, ...]) -> None:
-    forbidden = f"{_HEAVY},pydantic,numpy,asyncio,kio,markdown_it,pygments,kquorum.network,kquorum.metadata"
+    forbidden = f"{_HEAVY},pydantic,numpy,asyncio,kio,kquorum.network,kquorum.metadata"
     assert loaded_by(forbidden, *command) == []
 
 
 def test_the_list_of_commands_needs_no_part_of_a_node() -> None:
     assert loaded_by("kquorum.node,kquorum.cli.clients.security,kquorum.wire", "--help") == []
-
-
-_AFTER_HELP = """
-from kquorum.cli.main import run
-run(["--help"])
-from rich.markdown import Markdown
-from typer import rich_utils
-print(Markdown.__module__, type(rich_utils.Markdown("text")) is Markdown)
-"""
-
-
-def test_after_help_rich_is_complete() -> None:
-    """Help is written with stand-ins for modules of rich; neither rich's users nor typer keep them."""
-    done = subprocess.run(
-        [sys.executable, "-c", _AFTER_HELP], capture_output=True, text=True, cwd=ROOT, timeout=60, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "rich.markdown True"
 
 
 @pytest.mark.parametrize(
