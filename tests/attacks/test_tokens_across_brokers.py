@@ -139,7 +139,7 @@ def test_a_token_that_its_owner_expires_at_one_broker_ends_at_all(cluster: Secur
                 await expire(owner, token[1])
                 await until_refused(here)
                 await until_refused(there)
-                # By now this broker knows. Whoever was half way through is not served either, nor one that
+                # By now this broker knows. A client half way through a login is not served either, nor one that
                 # authenticates again.
                 await finish(half, scram, first.auth_bytes)
                 assert not await is_served(half)

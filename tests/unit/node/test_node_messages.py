@@ -135,7 +135,7 @@ def test_going_back_to_a_leader_that_was_given_up_is_no_leader(heard_lines: pyte
 
 
 def test_the_last_epoch_is_named_as_the_reason_for_no_leader() -> None:
-    """Whoever answers, no node can be elected in a later one: to look for silent peers would be in vain."""
+    """However many answer, no node can be elected in a later one: to look for silent peers would be in vain."""
     assert why_no_election(MAX_EPOCH - 1) is None
     reason = why_no_election(MAX_EPOCH)
     assert reason is not None
