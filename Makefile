@@ -64,9 +64,6 @@ check: $(STAMP)  ## formatting, lint, types and layering
 	@rm -f .import-lint.tmp
 	@echo "check: formatting, lint, types and layering are in order"
 
-.PHONY: lint
-lint: check  ## the same as check
-
 .PHONY: format
 format: $(STAMP)  ## rewrite the sources as ruff formats them
 	@$(BIN)/ruff format --quiet .

@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from kquorum.spark_replay.decode.columns import ROWS_PER_ARROW_BATCH
 from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
-from kquorum.spark_replay.decode.rows import DamageRow, Row
+from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
 from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.wire.primitives import Buffer
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-def rows_of(buffer: Buffer, file: LogFile) -> Iterator[tuple[str, Row]]:
+def rows_of(buffer: Buffer, file: LogFile) -> Iterator[tuple[str, RecordRow | BatchRow | DamageRow]]:
     """Every row with its kind: record, batch or damage."""
     origin = origin_of(file)
     decoder = RecordDecoder(origin)
@@ -30,7 +30,7 @@ def rows_of(buffer: Buffer, file: LogFile) -> Iterator[tuple[str, Row]]:
 
 def arrow_batches(schema: Any, buffer: Buffer, file: LogFile) -> Iterator[Any]:
     """The same as Arrow batches, rows of several kinds in one."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[RecordRow | BatchRow | DamageRow]] = {}
     count = 0
     for kind, row in rows_of(buffer, file):
         rows.setdefault(kind, []).append(row)
@@ -42,13 +42,13 @@ def arrow_batches(schema: Any, buffer: Buffer, file: LogFile) -> Iterator[Any]:
         yield _arrow_batch(schema, rows, file)
 
 
-def _arrow_batch(schema: Any, rows: dict[str, list[Row]], file: LogFile) -> Any:
+def _arrow_batch(schema: Any, rows: dict[str, list[RecordRow | BatchRow | DamageRow]], file: LogFile) -> Any:
     tables = [_table(schema, kind, of_kind, file) for kind, of_kind in rows.items()]
     (batch,) = pa.concat_tables(tables).combine_chunks().to_batches()
     return batch
 
 
-def _table(schema: Any, kind: str, rows: list[Row], file: LogFile) -> Any:
+def _table(schema: Any, kind: str, rows: list[RecordRow | BatchRow | DamageRow], file: LogFile) -> Any:
     values: dict[str, Any] = dict(zip(rows[0]._fields, zip(*rows, strict=True), strict=True))
     if "payload" in values:
         values["payload"] = [None if each is None else _ENCODE(each) for each in values["payload"]]

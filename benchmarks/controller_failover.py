@@ -198,7 +198,7 @@ def one_by_one(cluster: Cluster, count: int) -> dict[str, float]:
     affected = (
         (topic, partition_id)
         for topic in image.topics.by_id.values()
-        for partition_id in topic.partitions.in_isr(FAILING).tolist()
+        for partition_id in topic.partitions.ids[(topic.partitions.isr == FAILING).any(axis=1)].tolist()
     )
     places = list(islice(affected, count))
     begin = time.process_time()
@@ -239,7 +239,7 @@ def run(arguments: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
     with_image = anonymous_bytes()
     cluster = Cluster(image)
     plain = one_by_one(cluster, arguments.plain)
-    led = sum(len(topic.partitions.led_by(FAILING)) for topic in image.topics.by_id.values())
+    led = sum(int((topic.partitions.leaders == FAILING).sum()) for topic in image.topics.by_id.values())
     profiler = cProfile.Profile()
     if arguments.profile:
         profiler.enable()

@@ -6,7 +6,7 @@
 One process, no network. "All topics" is the first answer of a broker, made from the columns of the image in slices, and
 the next one, put together from what the first left; "message" is the same answer by way of an object for each
 partition and the codec of messages, as handlers of rare requests make theirs. "Requests" are answers to all of a
-smaller cluster's topics, one after the other for some seconds: to an image that stays, to one of which ten topics
+smaller cluster's topics, one after the other for some seconds: to an image that stays, to one in which ten topics
 change between two requests, and by messages. All times are the processor's.
 """
 
@@ -20,7 +20,6 @@ from typing import Any
 
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_failover import image_of
-from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.image.cluster import ClusterImage, Endpoint
 from kquorum.metadata.image.image import MetadataImage
@@ -28,6 +27,7 @@ from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.warm_up import warm_up
 from tests.support.api_calls import request_of
+from tests.support.plain_metadata import handle_metadata
 
 LISTENER = "PLAINTEXT"
 CLUSTER = "benchmark"

@@ -7,7 +7,7 @@ Three peers in turn, in the same run, each in a process of its own on uvloop: a 
 (grpc.aio), and the client listener of a broker; the echoes give back as many bytes as the broker's answer has. All are
 asked by one process that counts the bytes of the answers and reads no more of them. First one connection after its
 answer asks again; then several do so at once. "image changes" is the broker while, so many times a second, ten topics
-get another partition state, each of which has to be encoded again.
+get another partition state, and each has to be encoded again.
 
 Answers are about all topics, and about one topic by name. The ratios to the echoes are the figures to watch: what
 the broker does beside moving bytes. Who asks has one core, so an echo's rate is as much this process's.

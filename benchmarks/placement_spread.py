@@ -58,7 +58,7 @@ LAYOUTS = (
 )
 
 
-class SeededDice:
+class SeededRandomSource:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
@@ -68,7 +68,7 @@ class SeededDice:
 
 def place_all(layout: Layout, seed: int, *, sees_leaders: bool) -> Iterator[tuple[int, ...]]:
     """The replicas of every partition of every topic; sizes of topics take turns."""
-    random_source, led = SeededDice(seed), Counter[int]()
+    random_source, led = SeededRandomSource(seed), Counter[int]()
     brokers = layout.brokers()
     for number in range(TOPICS):
         placer = StripedPlacer(brokers, random_source, led if sees_leaders else None)

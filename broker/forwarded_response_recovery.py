@@ -112,8 +112,8 @@ _MAY_BE_DONE = (ErrorCode.none, _UNKNOWN.code)
 
 
 def _deleted(entry: DeletableTopicResult, change: Change) -> DeletableTopicResult | None:
-    gone = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
-    return deleted_topic(change, entry) if entry.error_code in (*_MAY_BE_DONE, *gone) else None
+    deleted_codes = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
+    return deleted_topic(change, entry) if entry.error_code in (*_MAY_BE_DONE, *deleted_codes) else None
 
 
 def _grown(

@@ -137,7 +137,7 @@ class IsrManager:
                 wishes[index] = _Wish(now_ms + (SHRINK_PAUSE_MS if index in just_shrunk else 0))
 
     def _review_wishes(self, active: Collection[int]) -> None:
-        """Somebody may not join any more who was wished for."""
+        """Drops wishes whose replica may no longer join the ISR."""
         by_id = self._image.topics.by_id
         topics: list[tuple[TopicImage, Column | None]] = [(by_id[each], None) for each in self._wishes]
         for (topic, _), found in zip(topics, incomplete(topics, self._broker_id, active), strict=True):

@@ -28,7 +28,7 @@ TRANSITIONS: dict[tuple[BrokerState, LifecycleEvent], BrokerState] = {
     (_State.STARTING, _Event.CAUGHT_UP): _State.RECOVERY,
     (_State.RECOVERY, _Event.UNFENCED): _State.RUNNING,
     (_State.RUNNING, _Event.CONTROLLED_SHUTDOWN_ASKED): _State.PENDING_CONTROLLED_SHUTDOWN,
-    # Asked again, the first wish stands; a broker that never ran leads nothing, so it need not ask anybody.
+    # Asked again, the first wish stands; a broker that never ran leads nothing, so it asks no controller.
     (
         _State.PENDING_CONTROLLED_SHUTDOWN,
         _Event.CONTROLLED_SHUTDOWN_ASKED,

@@ -1,9 +1,10 @@
-"""Requests whose answer was lost, and what the log tells of them.
+"""Requests whose answer was lost, and what the log says of them.
 
-A controller that dies between commit and answer leaves the broker in doubt. Kafka's brokers send the request again, and
-hand on that the topic exists already, or undo what another client has done since. Here the log tells: the audit note of
-a request holds the id that the broker gave it (`wire.forwarding_id`), and comes with the image. What is in the image is
-not asked for again, and is told as done.
+If a controller dies between commit and response, the broker does not know whether the request was carried out. Kafka's
+brokers send the request again; the client then gets TOPIC_ALREADY_EXISTS, or the retry undoes what another client has
+done since. Here the broker reads the outcome from the log: the audit note of a request holds the id that the broker
+gave it (`wire.forwarding_id`), and reaches the broker with the image. A request whose note is in the image is not sent
+again; the client gets a success response.
 """
 
 from collections.abc import Callable, Iterator
@@ -66,7 +67,7 @@ class RepeatedRequests:
                 watched.on_carried_out()
 
     def has_to_wait(self, response: Response, watched: Watched) -> bool:
-        """Whether the answer may be due to an attempt before it, of which this broker's image does not tell yet."""
+        """Whether an earlier attempt, not in this broker's image yet, may have caused this response."""
         return watched.is_in_doubt and watched.change is None and says_undone(response)
 
     def is_done(self, watched: Watched) -> bool:

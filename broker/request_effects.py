@@ -72,8 +72,8 @@ def grown_topic(
 def deleted_acls(request: DeleteAclsRequest, change: Change) -> tuple[DeleteAclsFilterResult, ...]:
     """Filter by filter, as the controller tells it."""
     before, after = change.before.security.acls, change.after.security.acls
-    gone = [] if before is after else [acl for acl_id, acl in before.items() if acl_id not in after]
-    return tuple([matched(filter_of(asked).select(gone)) for asked in request.filters])
+    removed = [] if before is after else [acl for acl_id, acl in before.items() if acl_id not in after]
+    return tuple([matched(filter_of(asked).select(removed)) for asked in request.filters])
 
 
 def new_token(request: ControllerRequest, change: Change) -> DelegationToken | None:

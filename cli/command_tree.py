@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NARROWEST_TABLE = 80  # columns of the terminal in which rich shows the longest names of options whole
+HELP_OPTIONS = ("-h", "--help")
 _NOT_WRAPPED = "\b"  # click's mark in front of a paragraph whose lines are left as they are
 
 
@@ -60,6 +61,9 @@ class CommandTree(TyperGroup):
     """
 
     _is_listing = False
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _as_flag(super().get_help_option(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         panels = list(Panel)
@@ -122,7 +126,11 @@ def _imported(command: str, target: str) -> Any:
 
 
 def load(name: str) -> Any:
-    """A command as click calls it. Raises CliError when a package that it needs is missing."""
+    """A command as click calls it; each command line loads one. Raises CliError when a package that it needs is
+    missing."""
+    from kquorum.cli.clients.security import begin
+
+    begin()
     command = find(name)
     target = _imported(name, command.run) if isinstance(command.run, str) else command.run
     if isinstance(target, typer.Typer):
@@ -135,6 +143,13 @@ def load(name: str) -> Any:
     _secure(group)
     _make_readable(group, command, "")
     return group
+
+
+def _as_flag(help_option: Any) -> Any:
+    """typer gives `--help` no default, and imports pydantic (80 ms) for the value None of each group on the way to a
+    command. It passes False on as it is."""
+    help_option.default = False
+    return help_option
 
 
 def _secure(command: Any) -> None:
@@ -152,6 +167,7 @@ def _make_readable(command: Any, described: Command, path: str) -> None:
 
     A narrow terminal gets the options as plain text: rich's columns would cut their names off.
     """
+    _as_flag(command.get_help_option(typer.Context(command, help_option_names=list(HELP_OPTIONS))))
     inner_commands = getattr(command, "commands", {})
     is_plain = not inner_commands and get_terminal_size().columns < _NARROWEST_TABLE
     as_shown = _as_it_is if is_plain else _escaped

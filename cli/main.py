@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kquorum.cli.clients.security import begin
-from kquorum.cli.command_tree import CommandTree
+from kquorum.cli.command_tree import HELP_OPTIONS, CommandTree
 from kquorum.cli.failures import ExitStatus, message_of, status_of
 
 app = typer.Typer(
@@ -16,7 +15,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": list(HELP_OPTIONS)},
 )
 
 
@@ -49,7 +48,6 @@ def prepare_process() -> None:
 
 def run(args: list[str]) -> int:
     """The exit status of a command line; messages have been printed."""
-    begin()
     try:
         command = typer.main.get_command(app)
         status = _as_status(command(args=args, prog_name="kquorum", standalone_mode=False))

@@ -23,6 +23,7 @@ from kquorum.spark_replay.questions.moments import (
     last_moment,
     moment_at_offset,
     moment_at_time,
+    with_state_offsets,
 )
 from kquorum.spark_replay.questions.timeline import requests, topic_timeline
 from kquorum.spark_replay.questions.unavailable import unavailable
@@ -53,4 +54,5 @@ __all__ = [
     "states_at",
     "topic_timeline",
     "unavailable",
+    "with_state_offsets",
 ]

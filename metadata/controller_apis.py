@@ -4,10 +4,10 @@ Kafka's ControllerApis, and of its KafkaApis what is answered from the metadata 
 too: a broker forwards what is forwardable, and answers the questions by itself (`broker.apis.registry`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from kquorum.metadata.authorizer.authorization import Authorization, on_cluster
 from kquorum.metadata.authorizer.cluster_rules import judge_describe_cluster
@@ -60,14 +60,11 @@ from kquorum.metadata.controller.topics.create_topics import create_topics
 from kquorum.metadata.controller.topics.delete_topics import delete_topics
 from kquorum.metadata.describe.acls import describe_acls
 from kquorum.metadata.describe.client_quotas import describe_client_quotas
-from kquorum.metadata.describe.configs import (
-    describe_configs,
-    describe_configs_in_slices,
-    list_config_resources,
-)
+from kquorum.metadata.describe.configs import describe_configs, list_config_resources
 from kquorum.metadata.describe.delegation_tokens import describe_delegation_token
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.describe.scram import describe_user_scram_credentials
+from kquorum.metadata.describe.slices import Elements, encoded_in_slices
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -76,7 +73,9 @@ from kquorum.wire.protocol.headers import EncodedBody
 Handler = Callable[[DecisionContext, ControllerRequest], ControllerResult]
 Reader = Callable[[MetadataImage, ControllerRequest], Response]
 Describer = Callable[[DescribeRequest], Response]
-Slices = Callable[[DescribeRequest], Iterator[EncodedBody | None]]
+# Of what is allowed of a request, and the entries of the answer that refuse the rest: None after each slice, and last
+# the answer.
+Slices = Callable[[DescribeRequest, Sequence[Any]], Iterator[EncodedBody | None]]
 
 
 class EntryLimit(IntEnum):
@@ -115,11 +114,16 @@ class Reading(ControllerApi):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(ControllerApi):
-    """Every node answers it from its own committed image, a broker too. `slices`: makes the same answer a slice after
-    the other, where one answer may take long."""
+    """Every node answers it from its own committed image, a broker too."""
 
     describe: Describer
-    slices: Slices | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicedQuestion(ControllerApi):
+    """As a Question, for an answer that may take long: the request is judged in slices, and so is the answer made."""
+
+    slices: Slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +155,14 @@ def _administration(
 
 
 def _question(
-    api_key: ApiKey, authorization: Authorization, describe: Describer, slices: Slices | None = None
-) -> Question:
-    return Question(api_key, authorization, entry_limit=EntryLimit.USUAL, describe=describe, slices=slices)
+    api_key: ApiKey, authorization: Authorization, describe: Callable[[DescribeRequest], Response | Elements]
+) -> SlicedQuestion:
+    """Its answer is as long as the cluster has such things; all of a request is allowed, or nothing."""
+
+    def slices(question: DescribeRequest, _refused: Sequence[Any]) -> Iterator[EncodedBody | None]:
+        return encoded_in_slices(describe(question), question.version)
+
+    return SlicedQuestion(api_key, authorization, entry_limit=EntryLimit.USUAL, slices=slices)
 
 
 _CLUSTER_ACTION: Final = on_cluster(Operation.CLUSTER_ACTION)
@@ -233,18 +242,19 @@ _LINES: Final[tuple[ControllerApi, ...]] = (
     ),
     _question(ApiKey.DESCRIBE_ACLS, _DESCRIBE, describe_acls),
     _question(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, _DESCRIBE, describe_user_scram_credentials),
-    _question(
+    SlicedQuestion(
         ApiKey.DESCRIBE_CONFIGS,
         Authorization(rule=judge_describe_configs, slices=judge_describe_configs_in_slices),
-        describe_configs,
-        describe_configs_in_slices,
+        entry_limit=EntryLimit.USUAL,
+        slices=describe_configs,
     ),
     _question(ApiKey.DESCRIBE_CLIENT_QUOTAS, _DESCRIBE_CONFIGS, describe_client_quotas),
     _question(ApiKey.LIST_CONFIG_RESOURCES, _DESCRIBE_CONFIGS, list_config_resources),
-    _question(
+    Question(
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
         Authorization(rule=judge_describe_tokens, needs_authorizer=False),
-        describe_delegation_token,
+        entry_limit=EntryLimit.USUAL,
+        describe=describe_delegation_token,
     ),
 )
 CONTROLLER_APIS: Final[Mapping[ApiKey, ControllerApi]] = {api.api_key: api for api in _LINES}
@@ -257,8 +267,8 @@ HANDLERS: Final[Mapping[ApiKey, Handler]] = {
 READERS: Final[Mapping[ApiKey, Reader]] = {
     api.api_key: api.read for api in _LINES if isinstance(api, Reading)
 }
-QUESTIONS: Final[Mapping[ApiKey, Question]] = {
-    api.api_key: api for api in _LINES if isinstance(api, Question)
+QUESTIONS: Final[Mapping[ApiKey, Question | SlicedQuestion]] = {
+    api.api_key: api for api in _LINES if isinstance(api, Question | SlicedQuestion)
 }
 FORWARDABLE_APIS: Final = frozenset(api.api_key for api in _LINES if api.is_forwardable)
 # A broker forwards these, and the replica answers them: with NOT_LEADER_OR_FOLLOWER where the controller would say

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import traceback
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -16,7 +17,7 @@ from kquorum.wire.addresses import normal_address
 
 log = logging.getLogger("network.server")
 
-# How long a peer may take for what was still to be sent, and for saying farewell as TLS has it: many never do, and
+# How long a peer may take for what was still to be sent, and for its close_notify of TLS: many never do, and
 # until then their connections count for the limits.
 _SHUTDOWN_TIMEOUT_S = 2.0
 
@@ -132,6 +133,8 @@ class Acceptance(asyncio.Protocol):
             )
         except OSError as error:  # which errors of TLS are too
             self._count_failed_handshake(error)
+            # asyncio's frames refer to the error, and hold the transport and its buffers.
+            traceback.clear_frames(error.__traceback__)
 
     def _opened(self, opening: asyncio.Task[None]) -> None:
         if not opening.cancelled() and (error := opening.exception()) is not None:

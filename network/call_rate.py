@@ -22,12 +22,16 @@ class Bucket:
         self._looked_at_s = now_s
 
     def take(self, cost: float, now_s: float) -> bool:
-        """Whether there was so much."""
+        """Whether there was so much. What costs more than the burst is paid for afterwards: the next has to wait."""
         self.refill(now_s)
-        if self._tokens < cost:
+        if self._tokens < min(cost, self._burst):
             return False
         self._tokens -= cost
         return True
+
+    def charge(self, cost: float) -> None:
+        """Take it now, whether there is so much or not: what comes next has to wait."""
+        self._tokens -= cost
 
     def give(self, tokens: float) -> None:
         self._tokens = min(self._burst, self._tokens + tokens)
@@ -37,8 +41,8 @@ class Bucket:
         self._looked_at_s = now_s
 
     def wait_s(self, cost: float) -> float:
-        """Until there is so much, as of the last look."""
-        return max(0.0, (cost - self._tokens) / self._per_second)
+        """Until `take` gives so much, as of the last look."""
+        return max(0.0, (min(cost, self._burst) - self._tokens) / self._per_second)
 
 
 class Waiter(Protocol):
@@ -74,6 +78,10 @@ class SharedBucket:
     def take(self, cost: int, now_s: float) -> bool:
         """Take `cost` if there is as much and no other connection waits for it; whether it was taken."""
         return not self._line and not self._is_serving and self._bucket.take(cost, now_s)
+
+    def charge(self, cost: int) -> None:
+        """For what costs more than a step: who had its turn with a step goes on, and all wait longer afterwards."""
+        self._bucket.charge(cost)
 
     def wait(self, waiter: Waiter) -> None:
         self._line.setdefault(waiter.client, {})[waiter] = None

@@ -31,7 +31,7 @@ from kquorum.wire.protocol.headers import (
     read_correlation_id,
 )
 
-DEFAULT_MAX_RESPONSE_BYTES = 268_435_456
+MAX_RESPONSE_BYTES = 268_435_456
 UNSECURED = ClientSecurity()
 _CORRELATION_ID_MASK = 0x7FFF_FFFF
 
@@ -48,14 +48,13 @@ class KafkaConnection(asyncio.Protocol):
         host: str,
         port: int,
         client_id: str | None,
-        max_response_bytes: int,
         header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.host = host
         self.port = port
         self._client_id = client_id
         self._header_fields = header_fields
-        self._decoder = FrameDecoder(max_response_bytes)
+        self._decoder = FrameDecoder(MAX_RESPONSE_BYTES)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._pending: dict[int, tuple[Callable[[bytes], Any], asyncio.Future[Any]]] = {}
@@ -73,7 +72,6 @@ class KafkaConnection(asyncio.Protocol):
         client_id: str | None,
         timeout_ms: int,
         *,
-        max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
         header_fields: tuple[tuple[int, bytes], ...] = (),
         security: ClientSecurity = UNSECURED,
     ) -> "KafkaConnection":
@@ -82,7 +80,7 @@ class KafkaConnection(asyncio.Protocol):
 
         Raises CannotConnect, also when the peer does not accept within `timeout_ms`, and AuthenticationFailed.
         """
-        connection = cls(host, port, client_id, max_response_bytes, header_fields)
+        connection = cls(host, port, client_id, header_fields)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await connection._loop.create_connection(
@@ -212,9 +210,9 @@ class KafkaConnection(asyncio.Protocol):
                 self._has_heard = True
                 self._take_response(frame)
         except DecodeError as error:
-            told = SPEAKS_TLS if data.startswith(TLS_ALERT) else None
-            if told is not None:
-                self._lose(told, HungUp)
+            trouble = SPEAKS_TLS if data.startswith(TLS_ALERT) else None
+            if trouble is not None:
+                self._lose(trouble, HungUp)
             self._lose(f"the peer does not keep to the protocol: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -224,8 +222,8 @@ class KafkaConnection(asyncio.Protocol):
         elif self._has_heard:
             self._lose("closed by the peer" if exc is None else str(exc))
         else:
-            is_told = exc is not None and not isinstance(exc, ConnectionResetError)
-            self._lose(str(exc) if is_told else self._why_hung_up, HungUp)
+            has_reason = exc is not None and not isinstance(exc, ConnectionResetError)
+            self._lose(str(exc) if has_reason else self._why_hung_up, HungUp)
 
     @property
     def _why_hung_up(self) -> str:

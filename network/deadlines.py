@@ -31,7 +31,7 @@ class Deadlines:
         self, now_s: float, intake: ReceiveBuffer | None, authentication: Authentication, *, has_asked: bool
     ) -> str | None:
         """Why to close; `intake` is None while we do not read, for which the peer is not to blame. `has_asked`: a whole
-        request has come, which is due soon at a listener that is not to be filled by strangers."""
+        request has arrived. A listener closes connections that send none soon, so that they do not fill it up."""
         if intake is not None and intake.is_overdue(now_s):
             self._state.counters.unfinished_frames_closed += 1
             return f"it sent {intake.half_read_bytes} bytes of a frame and did not complete it in time"

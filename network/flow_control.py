@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from kquorum.network.output import Output
+from kquorum.network.output import LOST, Output
 from kquorum.network.receive_buffer import ReceiveBuffer
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.server_state import ServerState
@@ -106,7 +106,8 @@ class FlowControl:
         are answered, or overdue, lest clients that come and go fill the memory with them."""
         self._set_muted(False)
         self._received.end()
-        self._output.unsent_bytes = 0
+        self._output.end()
+        self._transport = LOST
         if self._replies.unanswered:
             self._forgetting = self._loop.call_later(self._limits.request_timeout_ms / 1000, self._forget)
             self.account()

@@ -26,10 +26,17 @@ from kquorum.network.bounded_log import BoundedLog
 from kquorum.network.call_rate import Bucket, SharedBucket
 from kquorum.network.connection_quota import CreationRate
 from kquorum.network.deadlines import CHECKS_PER_PERIOD
-from kquorum.network.http2 import STREAM_COST, ClientFrames, Http2Violation, ServerFrames, Streams, goaway
+from kquorum.network.http2 import (
+    STREAM_COST,
+    ClientFrames,
+    Http2Violation,
+    ServerFrames,
+    Streams,
+    goaway,
+)
 from kquorum.network.limits import GrpcLimits, ServerCounters, ServerLimits
 from kquorum.network.listening import Listening, listening_sockets
-from kquorum.network.output import Output
+from kquorum.network.output import LOST, Output
 from kquorum.network.private_folder import SOCKET_NAME, PrivateFolder
 from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
 from kquorum.network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
@@ -70,9 +77,10 @@ class _FrontState(ListenerState):
     rate_of_all: SharedBucket
     open_calls: "_OpenCalls"
     names: dict[str, Identity] = field(default_factory=dict)
-    # What was read is copied out of them before anything else is read.
-    from_client: bytearray = field(default_factory=lambda: bytearray(_CLIENT_BYTES))
-    from_server: bytearray = field(default_factory=lambda: bytearray(_SERVER_BYTES))
+    # What was read is copied out of them before anything else is read. Views, because asyncio's TLS slices what it gets
+    # from `get_buffer`, and a slice of a bytearray is a copy.
+    from_client: memoryview = field(default_factory=lambda: memoryview(bytearray(_CLIENT_BYTES)))
+    from_server: memoryview = field(default_factory=lambda: memoryview(bytearray(_SERVER_BYTES)))
 
     @property
     def server_path(self) -> str:
@@ -272,13 +280,13 @@ class _FrontConnection(asyncio.BufferedProtocol):
 
     # asyncio's side
 
-    def get_buffer(self, _size_hint: int) -> bytearray:
+    def get_buffer(self, _size_hint: int) -> memoryview:
         return self._state.from_client
 
     def buffer_updated(self, size: int) -> None:
         if self._ending:
             return
-        data = bytes(memoryview(self._state.from_client)[:size])
+        data = bytes(self._state.from_client[:size])
         self._active_at_s = self._loop.time()
         self._state.counters.received_bytes += len(data)
         if not self._from_client.has_begun and data.startswith(TLS_HANDSHAKE):
@@ -310,6 +318,8 @@ class _FrontConnection(asyncio.BufferedProtocol):
         self._count(0)
         if self._server is not None:
             self._server.abort()
+        self._output.end()
+        self._transport = LOST
         if self._name is not None:
             del self._state.names[self._name]
         self._state.connections.discard(self)
@@ -427,9 +437,9 @@ class _FrontConnection(asyncio.BufferedProtocol):
         if not self._may_pass_on():
             return
         self._is_unread = False
-        begin, opened = self._position, self._streams.highest
+        opened, passed = self._streams.highest, bytearray()
         try:
-            self._position = self._from_client.advance(self._incoming, begin, self._pay)
+            self._position = self._from_client.advance(self._incoming, self._position, self._pay, passed)
         except Http2Violation as violation:
             self._state.counters.bad_frames += 1
             self._turn_away(violation)
@@ -437,9 +447,8 @@ class _FrontConnection(asyncio.BufferedProtocol):
         self._state.counters.requests += (self._streams.highest - opened + 1) // 2
         self._count(len(self._streams.open))
         self._is_unread = self._from_client.is_unpaid
-        passed = self._incoming[begin : self._position]
         if self._server is not None:
-            self._server.write(passed)
+            self._server.write(bytes(passed))
         else:
             self._beginning += passed
             if self._from_client.has_begun:
@@ -463,8 +472,10 @@ class _FrontConnection(asyncio.BufferedProtocol):
             self._own_wait = self._loop.call_later(wait_s, self._stop_waiting)
             self._set_muted(is_muted=True)
             return False
-        if self._granted >= cost:
-            self._granted -= cost
+        at_once = min(cost, STREAM_COST)
+        if self._granted >= at_once:
+            self._granted -= at_once
+            self._state.rate_of_all.charge(cost - at_once)
             return True
         if self._state.rate_of_all.take(cost, now_s):
             return True
@@ -551,7 +562,7 @@ class _FrontConnection(asyncio.BufferedProtocol):
 class _ServerSide(asyncio.BufferedProtocol):
     """The front's connection to the server behind."""
 
-    def __init__(self, front: _FrontConnection, buffer: bytearray, first: bytes) -> None:
+    def __init__(self, front: _FrontConnection, buffer: memoryview, first: bytes) -> None:
         self._front = front
         self._buffer = buffer
         # What is written before the connection has its transport.
@@ -597,11 +608,11 @@ class _ServerSide(asyncio.BufferedProtocol):
         self.is_full = False
         self._front.handle_server_room()
 
-    def get_buffer(self, _size_hint: int) -> bytearray:
+    def get_buffer(self, _size_hint: int) -> memoryview:
         return self._buffer
 
     def buffer_updated(self, size: int) -> None:
-        self._front.handle_server_data(bytes(memoryview(self._buffer)[:size]))
+        self._front.handle_server_data(bytes(self._buffer[:size]))
 
     def pause_writing(self) -> None:
         self.is_full = True

@@ -22,6 +22,7 @@ class PendingReply:
         "frame",
         "received_at_s",
         "request_bytes",
+        "when_answered",
     )
 
     def __init__(
@@ -40,6 +41,8 @@ class PendingReply:
         self.received_at_s = received_at_s
         self.request_bytes = request_bytes
         self.frame: bytes | None = None
+        # Called once, before the answer is encoded.
+        self.when_answered: Callable[[], None] | None = None
 
     def __call__(self, answer: Response | EncodedBody | None) -> None:
         assert self.frame is None, f"{self._api} was answered twice"
@@ -47,6 +50,8 @@ class PendingReply:
         queue.request_bytes -= self.request_bytes
         queue.unanswered -= 1
         queue.unanswered_first -= self._goes_first
+        if self.when_answered is not None:
+            self.when_answered()
         if queue.closed:
             self.frame = b""
             queue.on_answer()

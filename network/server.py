@@ -44,9 +44,9 @@ _DEFAULT_LIMITS = ServerLimits()
 class KafkaServer:
     """One listening address.
 
-    `supported` says which versions of which APIs the handler answers, ends included. `shared` are the limits that
-    hold for all listeners of a node together; `is_protected` exempts this one from `max.connections` among them.
-    `admission` may refuse a request before its body is read.
+    `supported` maps each API that the handler answers to its range of versions, both ends included. `shared` are the
+    limits that hold for all listeners of a node together; `is_protected` exempts this one from `max.connections` among
+    them. `admission` may refuse a request before its body is read.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class KafkaServer:
         admission: Admission = admit_all,
     ) -> None:
         _check_supported(supported)
-        told = SASL_VERSIONS | dict(supported)
-        offered: dict[int, tuple[int, int]] = dict(told.items())
+        served = SASL_VERSIONS | dict(supported)
+        offered: dict[int, tuple[int, int]] = dict(served.items())
         offered[ApiKey.API_VERSIONS] = supported_versions(ApiKey.API_VERSIONS)
         self._host = host
         self._port = port
@@ -76,7 +76,7 @@ class KafkaServer:
             supported=offered,
             features=features,
             limits=limits,
-            api_versions=ApiVersionsAnswers(told),
+            api_versions=ApiVersionsAnswers(served),
             security=security or UNSECURED,
             shared=shared or SharedLimits(),
             warnings=BoundedLog(logging.getLogger("network.server"), time.monotonic),

@@ -15,7 +15,8 @@ from typing import Any
 from kquorum.network.authentication import Authentication
 from kquorum.network.deadlines import Deadlines
 from kquorum.network.flow_control import FlowControl
-from kquorum.network.output import Output
+from kquorum.network.long_requests import Place
+from kquorum.network.output import LOST, Output
 from kquorum.network.receive_buffer import ReceiveBuffer
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.security.sasl_session import SaslAnswer
@@ -65,6 +66,8 @@ class ServerConnection(asyncio.Protocol):
         self._is_reading = False  # a long request or the classes of an old version, in another thread
         # A long request that was read, and waits for the connection's turn.
         self._was_read: Callable[[], None] | None = None
+        # Of the long requests without an answer, those that a handler has among them.
+        self._places: set[Place] = set()
         self._ending = False  # no further request is served
         self._turns = turns_of(loop)
         self.closed: asyncio.Future[None] = loop.create_future()
@@ -107,6 +110,9 @@ class ServerConnection(asyncio.Protocol):
             log.debug("%s left %d bytes into a frame (%s)", self._lease, unfinished, exc or "closed")
         self._end()
         self._flow_control.end()
+        self._transport = LOST
+        if self._places:
+            self._loop.call_later(self._state.limits.request_timeout_ms / 1000, self._leave_all)
         self._state.connections.discard(self)
         self._lease.give_back()
         self.closed.set_result(None)
@@ -250,8 +256,28 @@ class ServerConnection(asyncio.Protocol):
             return
         if reading is not None:
             self._is_reading = True
-            read = self._state.reader.begin(reading.read)
-            read.add_done_callback(partial(self._has_read, frame, reading))
+            begin = partial(self._begin_reading, frame, reading)
+            place = self._state.shared.long_requests.ask(begin)
+            self._places.add(place)
+            reading.reply.when_answered = partial(self._leave, place)
+
+    def _leave(self, place: Place) -> None:
+        self._places.discard(place)
+        place.leave()
+
+    def _leave_all(self) -> None:
+        """What the handler has not answered for so long after the client has gone holds up no other."""
+        for place in tuple(self._places):
+            self._leave(place)
+
+    def _begin_reading(self, frame: bytes, reading: Reading, place: Place) -> None:
+        """When it is the request's turn to be read."""
+        if self._replies.closed:
+            self._is_reading = False
+            reading.reply(None)
+            return
+        read = self._state.reader.begin(reading.read)
+        read.add_done_callback(partial(self._has_read, frame, reading, place))
 
     def _warm(self, api_key: int, version: int) -> None:
         """The first request in an old version waits, and what is behind it, until the version is imported aside."""
@@ -269,8 +295,10 @@ class ServerConnection(asyncio.Protocol):
         elif isinstance(error, Exception):
             self._fail(f"{api_name(api_key)} version {version}", error)
 
-    def _has_read(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
+    def _has_read(self, frame: bytes, reading: Reading, place: Place, read: "asyncio.Future[Any]") -> None:
         """In the loop again, with the long request. It takes its turn: others may have been read as well."""
+        if not read.cancelled() and read.exception() is None:
+            place.has(read.result()[1])
         if self._replies.closed or read.cancelled():
             self._drop(frame, reading, read)
             return

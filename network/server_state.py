@@ -14,6 +14,7 @@ from kquorum.network.aside import Aside
 from kquorum.network.bounded_log import BoundedLog
 from kquorum.network.connection_quota import ConnectionQuota, CreationRate, Refusal
 from kquorum.network.limits import BudgetLimits, ConnectionLimits, ServerCounters, ServerLimits
+from kquorum.network.long_requests import LongRequests
 from kquorum.network.request_budget import RequestBudget
 from kquorum.network.requests import Admission, Handler, admit_all
 from kquorum.network.security.listener_security import ListenerSecurity
@@ -29,6 +30,7 @@ class SharedLimits:
     ) -> None:
         self.quota = ConnectionQuota(connections or ConnectionLimits())
         self.budget = RequestBudget(budget or BudgetLimits(), _soon)
+        self.long_requests = LongRequests()
 
 
 def _soon(call: Callable[[], None]) -> None:

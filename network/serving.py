@@ -20,7 +20,7 @@ from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.headers import RequestHeader, UnsupportedRequest, decode_request_header
 
 _NO_VERSION = (0, -1)
-# What strangers may ask has no arrays; a newer client may add some tagged fields.
+# Pre-authentication requests contain no arrays; a newer client may add some tagged fields.
 _ELEMENTS_BEFORE_LOGIN = 64
 # Of a connection before authentication. SCRAM takes four, and Kafka has no patience for a second ApiVersions.
 _REQUESTS_BEFORE_LOGIN = 16

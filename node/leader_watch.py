@@ -7,6 +7,7 @@ from typing import Final
 
 from kquorum.node.logs import log as notable_log
 from kquorum.node.peers import Answer, Heard
+from kquorum.raft.messages import MAX_EPOCH
 from kquorum.raft.ready import RoleChanged
 from kquorum.raft.voters import Endpoint, VoterSet
 from kquorum.wire.wording import counted
@@ -98,6 +99,16 @@ class LeaderWatch:
             notable_log.info("follows %d in epoch %d again", *before)
 
 
+def why_no_election(epoch: int) -> str | None:
+    """Why no node can be elected any more, however many answer; None where epochs are left."""
+    if epoch < MAX_EPOCH:
+        return None
+    return (
+        f"epoch {epoch} is the last one there is, so that no node can be elected any more; a voter that claimed such "
+        'an epoch is broken or hostile, and kquorum.log names it (docs/troubleshooting.md, "The epochs are used up")'
+    )
+
+
 def who_is_missing(
     node_id: int, voters: VoterSet, servers: tuple[int, ...], place: Place, heard_from: HeardFrom
 ) -> str:
@@ -105,13 +116,13 @@ def who_is_missing(
 
     `servers` are the ids of the bootstrap servers (-2, -3, ...); `place` gives a peer's address.
     """
-    told: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for peer_id in voters.others(node_id) if len(voters) else servers:
         heard = heard_from(peer_id)
         what = "not asked yet:" if heard is None else _WORDS[heard.answer]
         why = "" if heard is None else heard.why_not
-        told.setdefault(what, []).append(_peer(peer_id, why, place))
-    parts = [f"{what} {', '.join(peers)}" for what, peers in sorted(told.items(), key=_order)]
+        by_reason.setdefault(what, []).append(_peer(peer_id, why, place))
+    parts = [f"{what} {', '.join(peers)}" for what, peers in sorted(by_reason.items(), key=_order)]
     if len(voters):
         parts.append(
             f"{voters.majority} of {counted(len(voters), 'voter')} {'is' if len(voters) == 1 else 'are'} needed"
@@ -128,10 +139,10 @@ _WORDS: Final = {
 }
 
 
-def _order(told: tuple[str, list[str]]) -> int:
+def _order(by_reason: tuple[str, list[str]]) -> int:
     """Silent peers come first."""
     words = list(_WORDS.values())
-    return words.index(told[0]) if told[0] in words else len(words)
+    return words.index(by_reason[0]) if by_reason[0] in words else len(words)
 
 
 def _peer(peer_id: int, why: str, place: Place) -> str:

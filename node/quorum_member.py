@@ -12,7 +12,7 @@ from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import bootstrap_endpoints
 from kquorum.node.folders import NodeFolders
 from kquorum.node.foreign_cluster import ForeignClusters
-from kquorum.node.leader_watch import LeaderWatch, who_is_missing
+from kquorum.node.leader_watch import LeaderWatch, who_is_missing, why_no_election
 from kquorum.node.observability.latency import ElectionMeter
 from kquorum.node.observed_state_machine import LeaderObserver, ObservedStateMachine
 from kquorum.node.peers import PeerWatch
@@ -221,9 +221,12 @@ class QuorumMember:
 
     def _who_is_missing(self) -> str:
         """Why this node may know no leader; a replica that lost its state is of no help to any."""
+        hopeless = why_no_election(self.node.leader_epoch)
+        if hopeless is not None:
+            return hopeless
         servers = range(len(self.node.replica.config.bootstrap_servers))
         ids = tuple(FIRST_BOOTSTRAP_ID - index for index in servers)
-        told = who_is_missing(
+        missing = who_is_missing(
             self.config.node_id, self.driver.voters, ids, self.driver.endpoint_of, self._peers.last_from
         )
-        return told + self._repair.why_it_does_not_vote()
+        return missing + self._repair.why_it_does_not_vote()

@@ -30,7 +30,7 @@ from kquorum.node.config.security_keys import (
     MECHANISMS_KEY,
 )
 
-_NOBODY = ScramLookup(user=lambda *_: None, token=lambda *_: None, pepper=b"")
+_NO_USERS = ScramLookup(user=lambda *_: None, token=lambda *_: None, pepper=b"")
 _MAP = "listener.security.protocol.map"
 _MAPPING_RULES = "ssl.principal.mapping.rules"
 _DEFAULT_FAILED_AUTHENTICATION_DELAY_MS = 100
@@ -40,7 +40,7 @@ _DEFAULT_MAX_UNAUTHENTICATED_BYTES = 524_288
 def listener_security(
     config: NodeConfig,
     name: str,
-    scram: ScramLookup = _NOBODY,
+    scram: ScramLookup = _NO_USERS,
     now_ms: Callable[[], int] = lambda: 0,
 ) -> ListenerSecurity:
     """Of the listener of this name. Raises SecurityConfigError."""

@@ -47,18 +47,18 @@ class VoterWatch:
         before, self._voters = self._voters, change.voters
         if len(before) and before.keys == change.voters.keys:
             return
-        told = ", ".join(map(str, change.voters.ids)) or "none known yet"
+        listed = ", ".join(map(str, change.voters.ids)) or "none known yet"
         logger = notable_log if len(change.voters) else log
-        logger.info("the voters are %s (kraft.version %d)", told, change.kraft_version)
+        logger.info("the voters are %s (kraft.version %d)", listed, change.kraft_version)
         self._warn_of_own_directory()
         if driver.leader_id != self._node_id:
             return
         for key in sorted(change.voters.keys - before.keys):
             self._warn_of_successor(now_ms, key)
         # A static voter was known by its id alone; that it is given its directory id removes no voter.
-        gone = {key for key in before.keys - change.voters.keys if key.directory_id != ZERO_DIRECTORY}
-        if gone:
-            task = asyncio.get_running_loop().create_task(self._look_whether_alive(now_ms, driver, gone))
+        left = {key for key in before.keys - change.voters.keys if key.directory_id != ZERO_DIRECTORY}
+        if left:
+            task = asyncio.get_running_loop().create_task(self._look_whether_alive(now_ms, driver, left))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -66,7 +66,7 @@ class VoterWatch:
         for task in self._tasks:
             task.cancel()
 
-    async def _look_whether_alive(self, now_ms: int, driver: RaftClient, gone: set[ReplicaKey]) -> None:
+    async def _look_whether_alive(self, now_ms: int, driver: RaftClient, left: set[ReplicaKey]) -> None:
         try:
             response = await driver.ask(DescribeQuorumRequest())
         except NotLeaderError:
@@ -75,7 +75,7 @@ class VoterWatch:
         for status in response.observers:
             key = ReplicaKey(status.replica_id, status.directory_id)
             silent_ms = now_ms - status.last_fetch_timestamp_ms
-            if key in gone and silent_ms <= self._fetch_timeout_ms:
+            if key in left and silent_ms <= self._fetch_timeout_ms:
                 self._warn_of_removal(now_ms, key, max(0, silent_ms))
 
     def _warn_of_own_directory(self) -> None:

@@ -14,8 +14,8 @@ class _Connection:
 class Connections:
     """The state of the requests to every peer, by node id.
 
-    A response counts only if it carries the correlation id in flight; all are forgotten on a change of role,
-    which turns late answers into strangers.
+    A response counts only if it carries the correlation id in flight. A change of role forgets all of them, so that
+    a late response of the old role is ignored.
     """
 
     def __init__(self, config: QuorumConfig) -> None:

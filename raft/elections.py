@@ -53,11 +53,11 @@ def handle_vote(replica: Replica, now_ms: int, request: VoteRequest) -> VoteResp
     if granted and not request.pre_vote and replica.state.voted is None:
         replica.record_vote(request.candidate, now_ms)
     if granted and request.pre_vote:
-        _give_way(replica, now_ms)
+        _defer_to_rival(replica, now_ms)
     return _vote_response(replica, ErrorCode.none, granted)
 
 
-def _give_way(replica: Replica, now_ms: int) -> None:
+def _defer_to_rival(replica: Replica, now_ms: int) -> None:
     """A rival hears that it may win. If this replica heard the same and stood in the same moment, both would get one
     vote, and no node would lead for an election timeout: a random draw decides which stands first."""
     role = replica.role
@@ -66,6 +66,8 @@ def _give_way(replica: Replica, now_ms: int) -> None:
 
 
 def _check_vote(replica: Replica, request: VoteRequest) -> ErrorCode:
+    # A candidate has raised its epoch, so its log ends in an older one. A pre-vote (KIP-996) is asked for in the epoch
+    # that the log may end in.
     last_epoch_bound = request.replica_epoch + 1 if request.pre_vote else request.replica_epoch
     if request.last_offset < 0 or not 0 <= request.last_offset_epoch < max(1, last_epoch_bound):
         return ErrorCode.invalid_request
@@ -106,6 +108,7 @@ def may_grant_vote(replica: Replica, request: VoteRequest) -> bool:
         case Unattached() | Prospective():
             voted = replica.state.voted
             if voted is not None:
+                # One vote per epoch, also after a restart; its candidate may ask again if the response was lost.
                 return _is_same_candidate(voted, request.candidate)
             return up_to_date and replica.leader_id == NO_LEADER
         case _:
@@ -124,6 +127,7 @@ def _may_grant_pre_vote(replica: Replica) -> bool:
 
 
 def _is_same_candidate(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
+    # A vote from before directory ids (KIP-853) has the zero id, and is for that node with any directory.
     return voted.id == candidate.id and voted.directory_id in (UUID(int=0), candidate.directory_id)
 
 
@@ -134,7 +138,7 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
     """Move on when the tally or the clock says so, else ask the voters that have not answered."""
     if role.is_withdrawn:
         return
-    if gives_way(replica, role, now_ms):
+    if defers_to_rival(replica, role, now_ms):
         return
     if len(role.granted) >= replica.voters.majority:
         if isinstance(role, Prospective):
@@ -153,7 +157,7 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
                 )
 
 
-def gives_way(replica: Replica, role: Prospective | Candidate, now_ms: int) -> bool:
+def defers_to_rival(replica: Replica, role: Prospective | Candidate, now_ms: int) -> bool:
     """Whether it could stand, and lets a rival go first."""
     if isinstance(role, Candidate) or role.stands_from_ms is None:
         return False
@@ -173,7 +177,7 @@ def _election_failed(replica: Replica, role: Prospective | Candidate, now_ms: in
     """A candidate that lost waits out its timeout (the randomised back-off) before it asks again."""
     if isinstance(role, Candidate):
         replica.become_prospective(now_ms, cause)
-    else:
+    if not isinstance(role, Candidate) or replica.epoch >= MAX_EPOCH:
         stop_standing(replica, now_ms, cause)
 
 
@@ -213,7 +217,7 @@ def handle_vote_response(replica: Replica, now_ms: int, source_id: int, response
         )
         role.rejected.discard(source_id)
         role.granted.add(source_id)
-    elif isinstance(role, Prospective) and _has_not_heard_farewell(replica, response):
+    elif isinstance(role, Prospective) and _lacks_end_quorum_epoch(replica, response):
         # The leader tells all voters at once that it leaves, and the first in line stands at once: this voter is only
         # a message behind. Did its refusal count, the election would be lost with four voters and more.
         replica.connections.back_off(source_id, now_ms)
@@ -222,8 +226,8 @@ def handle_vote_response(replica: Replica, now_ms: int, source_id: int, response
         replica.connections.back_off(source_id, now_ms, replica.config.pre_vote_retry_ms)
 
 
-def _has_not_heard_farewell(replica: Replica, response: VoteResponse) -> bool:
-    """Whether a voter still believes in a leader that has said farewell to this replica."""
+def _lacks_end_quorum_epoch(replica: Replica, response: VoteResponse) -> bool:
+    """Whether a voter has not received the EndQuorumEpoch of a leader that this replica knows to have left."""
     return replica.departed == LeaderAndEpoch(response.leader_id, response.leader_epoch)
 
 
@@ -312,7 +316,7 @@ def maybe_follow(replica: Replica, request: LeaderClaim, now_ms: int, cause: str
         return error
     leader_id, leader_epoch = request.leader_id, request.leader_epoch
     if isinstance(replica.role, Prospective) and replica.departed == LeaderAndEpoch(leader_id, leader_epoch):
-        # What the leader sent before its farewell, or the farewell again: a leader that has left is not followed again.
+        # Sent before the leader's EndQuorumEpoch, or that request again: a leader that has left is not followed again.
         return ErrorCode.none
     if leader_epoch > replica.epoch or isinstance(replica.role, Unattached | Prospective | Candidate):
         replica.become_follower(leader_epoch, leader_id, now_ms, cause, request.leader_endpoints)

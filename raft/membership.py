@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kquorum.raft.batches import quorum_batch
 from kquorum.raft.elections import is_foreign_cluster
+from kquorum.raft.leader.fetch_handler import answer_parked_fetch
 from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -101,8 +102,9 @@ def change_in_the_way(replica: Replica, leader: Leader) -> Refusal | None:
 # The change at the leader
 
 # An observer can be added if it fetched within this time, and was caught up at least once (KIP-853). Here it must not
-# have shown since that it lost part of its log: until it has that back it neither stands nor votes as others do
-# (`raft.recovery`, `raft.recovery`): with it as one of two voters, the leader could not be replaced.
+# have shown since that it lost part of its log, and it has to reach the end of the log once more after it was asked
+# (`_begin_last_round`): until a replica has its log back it neither stands nor votes as others do (`raft.recovery`).
+# With it as one of two voters, the leader could not be replaced.
 CAUGHT_UP_WITHIN_MS = 3_600_000
 
 
@@ -156,6 +158,11 @@ def _refuse(replica: Replica, request_id: int, refusal: Refusal, *, is_top_level
     replica.respond(request_id, response)
 
 
+def _refuse_change(replica: Replica, change: PendingAdd | PendingCommit, refusal: Refusal) -> None:
+    if change.request_id is not None:
+        _refuse(replica, change.request_id, refusal)
+
+
 def _agree(replica: Replica, request_id: int) -> None:
     response = ChangeVotersResponse(
         leader_id=replica.leader_id,
@@ -196,20 +203,16 @@ def handle_api_versions_response(
     if not isinstance(leader, Leader) or not isinstance(leader.change, PendingAdd):
         return
     change = leader.change
-    if change.request.voter.id != source_id:
+    if change.request.voter.id != source_id or change.voter is not None:
         return
-    leader.change = None
     refusal = _unfit(replica, leader, now_ms, change.request, response)
     if refusal is not None:
-        _refuse(replica, change.request_id, refusal)
+        leader.change = None
+        _refuse_change(replica, change, refusal)
         return
     assert response.kraft_versions is not None
-    voter = Voter(change.request.voter, change.request.endpoints, response.kraft_versions)
-    offset = append_voters(replica, now_ms, replica.voters.with_voter(voter))
-    if change.request.ack_when_committed:
-        leader.change = PendingCommit(change.request_id, offset, change.deadline_ms)
-    else:
-        _agree(replica, change.request_id)
+    change.voter = Voter(change.request.voter, change.request.endpoints, response.kraft_versions)
+    _begin_last_round(replica, leader, change)
 
 
 def _unfit(
@@ -229,6 +232,37 @@ def _unfit(
     return None
 
 
+def _begin_last_round(replica: Replica, leader: Leader, change: PendingAdd) -> None:
+    """Have the node prove that it still has its log: by a Fetch that comes after its answer, and reaches where the log
+    ends now, or ended at such a Fetch before.
+
+    The leader remembers how far the node was, and the process that was so far may be gone. The one that answered may
+    have started since with a damaged log, and its first Fetch, which says so, may not have arrived. A Fetch that waits
+    is answered now, so that the next one comes within a round trip.
+    """
+    leader.progress[change.request.voter].begin_round(replica.log.log_end_offset)
+    answer_parked_fetch(replica, leader, change.request.voter)
+    if not change.request.ack_when_committed and change.request_id is not None:
+        _agree(replica, change.request_id)
+        change.request_id = None
+
+
+def _has_fetched_all(leader: Leader, change: PendingAdd) -> bool:
+    progress = leader.progress.get(change.request.voter)
+    return progress is not None and progress.has_caught_up
+
+
+def maybe_add_voter(replica: Replica, leader: Leader, now_ms: int) -> None:
+    """Append the voter that is to be added, once it has fetched all since it answered what it supports."""
+    change = leader.change
+    if not isinstance(change, PendingAdd) or change.voter is None or not _has_fetched_all(leader, change):
+        return
+    offset = append_voters(replica, now_ms, replica.voters.with_voter(change.voter))
+    leader.change = None
+    if change.request_id is not None:
+        leader.change = PendingCommit(change.request_id, offset, change.deadline_ms)
+
+
 def handle_api_versions_failure(replica: Replica, now_ms: int, source_id: int) -> None:
     failed = ApiVersionsResponse(error=ErrorCode.network_exception)
     handle_api_versions_response(replica, now_ms, source_id, failed)
@@ -238,7 +272,7 @@ def abandon_add(replica: Replica, leader: Leader) -> None:
     """The leader cannot write the voter that it was about to add."""
     if isinstance(leader.change, PendingAdd):
         refusal = ErrorCode.request_timed_out, "the leader's disk is full, and it hands over; try again"
-        _refuse(replica, leader.change.request_id, refusal)
+        _refuse_change(replica, leader.change, refusal)
         leader.change = None
 
 
@@ -313,16 +347,19 @@ def poll_change(replica: Replica, leader: Leader, now_ms: int) -> bool:
         _agree(replica, change.request_id)
     elif change is not None and now_ms >= change.deadline_ms:
         leader.change = None
-        message = (
-            "it is not committed yet, though it may be later"
-            if isinstance(change, PendingCommit)
-            else "no answer"
-        )
-        _refuse(
-            replica, change.request_id, (ErrorCode.request_timed_out, f"the change of the voters: {message}")
-        )
+        message = f"the change of the voters: {_why_late(change)}"
+        _refuse_change(replica, change, (ErrorCode.request_timed_out, message))
     is_committed = replica.voter_history.voters_offset < replica.high_watermark
     return is_committed and replica.high_watermark > leader.epoch_start_offset and not replica.is_voter
+
+
+def _why_late(change: PendingAdd | PendingCommit) -> str:
+    if isinstance(change, PendingCommit):
+        return "it is not committed yet, though it may be later"
+    if change.voter is None:
+        return "no answer"
+    node_id = change.voter.key.id
+    return f"node {node_id} has not fetched up to the end of the log since it was asked; wait until it has caught up"
 
 
 # From static voters to dynamic ones: finalising kraft.version 1 (rule R11.5)
@@ -346,6 +383,12 @@ def upgrade_kraft_version(
     for voter_id in replica.voters.ids:
         if voter_id not in voters:
             return f"node {voter_id} has not told the leader its directory id and listeners; is it running?"
+        progress = leader.progress.get(replica.voters.voters[voter_id].key, ReplicaProgress())
+        if progress.directory_id not in (ZERO_DIRECTORY, voters[voter_id].key.directory_id):
+            return (
+                f"node {voter_id} fetches from another metadata folder than it told the leader; try again once it has "
+                "reported the new one"
+            )
         if not voters[voter_id].kraft_versions.includes(kraft_version):
             return f"node {voter_id} does not support kraft.version {kraft_version}"
     if not validate_only:

@@ -16,6 +16,8 @@ NO_LEADER = -1
 UNKNOWN_OFFSET = -1
 # Epochs are 32 bits on the wire and on disk; a replica takes no epoch that could not be followed by another one.
 MAX_EPOCH = 2**31 - 2
+# No log is as long as that: a snapshot that ends beyond would leave no offsets for what follows it.
+MAX_OFFSET = 2**62
 NO_REPLICA = ReplicaKey(-1)
 
 

@@ -14,7 +14,7 @@ from typing import assert_never
 from kquorum.raft import dispatch, elections, membership
 from kquorum.raft.batches import Accumulator
 from kquorum.raft.config import QuorumConfig
-from kquorum.raft.elections import gives_way, votes_wanted
+from kquorum.raft.elections import defers_to_rival, votes_wanted
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.follower import fetching
 from kquorum.raft.follower.fetching import next_fetch_at_ms
@@ -369,7 +369,7 @@ def _sends_due_ms(replica: Replica, now_ms: int) -> Iterator[int]:
             if role.transfer is not None:
                 yield role.transfer.deadline_ms
             yield from role.parked.deadlines_ms(now_ms)
-        case Prospective(stands_from_ms=int(stands_from_ms)) if gives_way(replica, role, now_ms):
+        case Prospective(stands_from_ms=int(stands_from_ms)) if defers_to_rival(replica, role, now_ms):
             yield stands_from_ms
         case Prospective() | Candidate():
             yield from (connections.ready_at_ms(voter_id) for voter_id in votes_wanted(replica, role))

@@ -78,7 +78,8 @@ class VotersChanged:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChunk:
-    """Bytes of a snapshot on its way in; position 0 begins a new file, `is_last` completes it.
+    """Bytes of a snapshot on its way in; position 0 begins a new file, `is_last` completes it. `size` is the file's in
+    bytes, by what the leader says.
 
     With the last one the adapter verifies the whole, puts it under its name, drops the log, and says so with
     `SnapshotReceived` (or `SnapshotRefused`). Nothing is appended before.
@@ -88,6 +89,7 @@ class SnapshotChunk:
     position: int
     data: bytes
     is_last: bool
+    size: int
 
 
 @dataclass(slots=True, kw_only=True)

@@ -241,7 +241,7 @@ class Replica:
     # Changes of role
 
     def become_unattached(self, epoch: int, now_ms: int, cause: str, leader_id: int = NO_LEADER) -> None:
-        deadline = self._unattached_deadline_ms(now_ms)
+        deadline = None if epoch >= MAX_EPOCH else self._unattached_deadline_ms(now_ms)
         self._leave(Unattached(deadline), epoch, cause)
         voted = self.state.voted if epoch == self.epoch else None
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=leader_id, voted=voted))
@@ -270,7 +270,8 @@ class Replica:
             role.election_deadline_ms = self._unattached_deadline_ms(now_ms)
 
     def become_prospective(self, now_ms: int, cause: str) -> None:
-        assert self.may_stand
+        """A candidate that lost passes through here also where no epoch is left to stand in (`stop_standing`)."""
+        assert self.may_stand or isinstance(self.role, Candidate)
         role = Prospective(now_ms + self.random_election_timeout_ms(), cause, granted=self._own_vote())
         self._leave(role, self.epoch, cause)
 
@@ -373,7 +374,7 @@ class Replica:
         self.accumulator.end()
         self.displaced_fetches.extend(parked.request_id for parked in leader.parked.values())
         error = ErrorCode.not_leader_or_follower
-        if leader.change is not None:
+        if leader.change is not None and leader.change.request_id is not None:
             message = "the leader lost its epoch; look at the voters before you ask again"
             self.respond(leader.change.request_id, ChangeVotersResponse(error=error, message=message))
         if leader.transfer is not None and leader.transfer.request_id is not None:

@@ -9,10 +9,11 @@ change that is not in `TRANSITIONS` raises: it is a bug of this program, and goi
 
 from dataclasses import dataclass, field
 from typing import Final, Literal, assert_never
+from uuid import UUID
 
 from kquorum.raft.leader.delayed_fetches import DelayedFetches
 from kquorum.raft.messages import AddRaftVoterRequest
-from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.raft.voters import ZERO_DIRECTORY, ReplicaKey, Voter, VoterSet
 from kquorum.wire.log_batch import OffsetAndEpoch
 
 # Why an election began.
@@ -76,6 +77,7 @@ class ReplicaProgress:
     """What the leader knows of another replica; -1 is unknown.
 
     `has_caught_up` says that it reached the end of the log, and has not shown since that it lost part of its own.
+    `directory_id` is what its last Fetch named: a static voter is known by its id, whatever disk it has.
     """
 
     end_offset: int = -1
@@ -83,20 +85,32 @@ class ReplicaProgress:
     last_caught_up_ms: int = -1
     leader_end_offset_at_fetch: int = -1
     has_caught_up: bool = False
+    directory_id: UUID = ZERO_DIRECTORY
 
     def forget_catching_up(self) -> None:
         """What it fetched before proves nothing any more. When it was caught up last stays true."""
         self.has_caught_up = False
         self.leader_end_offset_at_fetch = -1
 
+    def begin_round(self, log_end_offset: int) -> None:
+        """It has caught up once a later Fetch reaches `log_end_offset`, or where the log ended at a later Fetch."""
+        self.has_caught_up = False
+        self.leader_end_offset_at_fetch = log_end_offset
+
 
 @dataclass(slots=True)
 class PendingAdd:
-    """An AddRaftVoter whose node was asked what it supports, and has not answered."""
+    """An AddRaftVoter before its record is appended: the node is asked what it supports, then has to fetch once more up
+    to the end of the log.
 
-    request_id: int
+    `voter` is what the voter set will say of the node, once it has answered. `request_id` is None once the request was
+    answered: a replica that adds itself does not fetch before that.
+    """
+
+    request_id: int | None
     request: AddRaftVoterRequest
     deadline_ms: int
+    voter: Voter | None = None
 
 
 @dataclass(slots=True)
@@ -208,7 +222,8 @@ class Follower:
     download: Download | None = None
 
     def hear_of_leader(self, now_ms: int) -> None:
-        """The leader has answered. What it sent before it left may arrive after its farewell, and must not undo it."""
+        """The leader has answered. What it sent before it left may arrive after EndQuorumEpoch, and must not undo
+        it."""
         if not self.leader_left:
             self.fetch_deadline_ms = now_ms + self.fetch_timeout_ms
             self.has_fetched = True

@@ -48,7 +48,6 @@ class SnapshotScan:
         self.has_footer = False
         self.batch_count = 0
         self.record_count = 0
-        self.damage_count = 0
         self.last_contained_log_timestamp_ms: int | None = None
         self.kraft_version = 0
         self.voters: VotersRecord | None = None
@@ -146,5 +145,4 @@ class SnapshotScan:
             self._fault(len(self._view), reason, number=self._expected, is_damage=True)
 
     def _fault(self, position: int, reason: str, *, number: int | None, is_damage: bool = False) -> None:
-        self.damage_count += is_damage
         self._report(SnapshotFault(position, number, reason, is_damage))

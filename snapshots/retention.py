@@ -65,7 +65,7 @@ def given_up(kept: Kept, limits: RetentionLimits, now_ms: int) -> tuple[GivenUp,
         cleaner.clean(lambda _: _too_much(cleaner.size_in_bytes, limits.max_bytes))
     if limits.max_age_ms >= 0:
         cleaner.clean(lambda oldest: _too_old(oldest, limits.max_age_ms, now_ms))
-    return tuple(cleaner.gone)
+    return tuple(cleaner.given_up)
 
 
 def _too_much(size_in_bytes: int, max_bytes: int) -> str | None:
@@ -90,7 +90,7 @@ class _Cleaner:
         self._segments = sorted(kept.segments, key=lambda each: each.base_offset)
         usable = (each for each in kept.snapshots if each.snapshot_id.end_offset >= self._start)
         self._snapshots = sorted(usable, key=lambda each: each.snapshot_id.order)
-        self.gone: list[GivenUp] = []
+        self.given_up: list[GivenUp] = []
         self._drop_segments_below(self._start)
 
     @property
@@ -115,7 +115,7 @@ class _Cleaner:
         self._start = offset
         del self._snapshots[0]
         self._drop_segments_below(offset)
-        self.gone.append(GivenUp(oldest, offset, reason))
+        self.given_up.append(GivenUp(oldest, offset, reason))
 
     def _drop_segments_below(self, offset: int) -> None:
         while len(self._segments) >= 2 and self._segments[1].base_offset <= offset:

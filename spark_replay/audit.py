@@ -49,11 +49,9 @@ _CHANGES: Final = "_changes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """What was read and how many rows each table got; `bases` say where the state of each source begins.
-
-    Of all files `record_types` counts the records by type; of each source's segments `bounds` say where they reach;
-    `unknown_records` counts those of each source that could not be read.
-    """
+    """What was read, and the number of rows of each table. `bases` has the start of each source's state. `record_types`
+    counts the records of all files by type, `bounds` has the offsets that each source's segments cover, and
+    `unknown_records` counts each source's unreadable records."""
 
     files: tuple[LogFile, ...]
     bases: tuple[StateBase, ...]

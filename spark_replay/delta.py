@@ -33,7 +33,7 @@ _BOUND: Final = re.compile(r"(<=|>=|==|!=|<|>)\s*([\d.]+)")
 
 
 class DeltaMissing(Exception):
-    """Delta tables can be neither written nor read here; the message says what to install."""
+    """Delta tables can be neither written nor read here; the message names what to install."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,8 @@ def check_jar(jar: DeltaJar, content: bytes, place: str) -> None:
 
 
 def delta_jars() -> tuple[DeltaJar, ...]:
-    """The jars that Spark needs besides its own for Delta tables; none where they lie among its own.
-
-    Raises DeltaMissing where the package is not installed, does not fit, or has jars that are not listed here.
-    """
+    """The jars that Spark needs for Delta tables; none if Spark has them already. Raises DeltaMissing if the package is
+    not installed, does not fit, or has jars that are not listed here."""
     try:
         version = metadata.version("delta-spark")
     except metadata.PackageNotFoundError:

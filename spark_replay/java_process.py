@@ -39,8 +39,8 @@ def start_java_as_group() -> None:
 
 
 def end_java() -> None:
-    """Ends the newest Java, and pyspark forgets it. For a connection that may be in the middle of an answer: nothing is
-    asked of Java."""
+    """Ends the newest Java process and resets pyspark. For a connection that may be in the middle of a response: no
+    request is sent to Java."""
     if JavaProcess.newest is not None:
         JavaProcess.newest.end()
         JavaProcess.newest = None

@@ -1,8 +1,9 @@
-"""Logs on a file system that Hadoop reads (`s3a://`, `hdfs://`, `abfs://`, `file://` ...), brought where all read them.
+"""Logs on a file system that Hadoop reads (`s3a://`, `hdfs://`, `abfs://`, `file://` ...), copied to where all
+executors can read them.
 
-The driver lists and copies through Spark's own Hadoop, so whatever Spark has a connector and credentials for will do.
-The files of the metadata logs are copied, nothing else, into a folder that the executors see as well: on a local
-master any folder, on a cluster one of a shared file system. From there they are read as if they had lain there.
+The driver lists and copies through Spark's own Hadoop, so every connector and credential of Spark works. Only the files
+of the metadata logs are copied, into a folder that the executors see as well: on a local master any folder, on a
+cluster one of a shared file system. From there they are read like local logs.
 """
 
 from collections.abc import Sequence
@@ -94,11 +95,11 @@ class _Remote:
 
 
 def _reason(address: str, error: Py4JJavaError) -> str:
-    told = str(error.java_exception.toString()).splitlines()[0]
-    if "No FileSystem for scheme" in told or "ClassNotFoundException" in told:
+    message = str(error.java_exception.toString()).splitlines()[0]
+    if "No FileSystem for scheme" in message or "ClassNotFoundException" in message:
         scheme = address.partition("://")[0]
         return (
             f"Spark has no file system {scheme}; put its connector on Spark's class path (for s3a: "
             "PYSPARK_SUBMIT_ARGS='--packages org.apache.hadoop:hadoop-aws:VERSION pyspark-shell', of Spark's Hadoop)"
         )
-    return told.partition(": ")[2] or told
+    return message.partition(": ")[2] or message

@@ -4,13 +4,11 @@
     spark.read.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
 
 Options: `path` (see `spark_replay.decode.sources`), `rows` (records, batches, damage, or all: one pass over the files
-for the three of them), `split_bytes`, `show_secrets`, and `listing` in place of `path`, so that several reads see the
-same bytes of a log that grows meanwhile. Rows travel to the JVM as Arrow batches.
+for the three of them), `split_bytes` and `show_secrets`. Rows travel to the JVM as Arrow batches.
 """
 
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,7 +39,7 @@ _OF_ONE_KIND = {"records": RECORDS, "batches": BATCHES, "damage": DAMAGE}
 
 
 class KraftLogDataSource(DataSource):  # type: ignore[misc]
-    """Rows of a metadata log: of every kind in one schema, `schemas.SOURCE_ROWS`, or of one kind with its columns of
+    """Rows of a metadata log: of every kind in one schema, `SOURCE_ROWS`, or of one kind with its columns of
     that."""
 
     @classmethod
@@ -57,15 +55,11 @@ class KraftLogDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> "KraftLogReader":
         options = self.options
-        if "listing" in options:
-            files = files_of_listing(options["listing"])
-        elif "path" in options:
-            files = find_log_files(Path(options["path"]))
-        else:
+        if "path" not in options:
             raise ValueError("option path is missing: the folder or file to read")
         return KraftLogReader(
             schema,
-            files,
+            find_log_files(Path(options["path"])),
             ROW_KINDS[self._rows()],
             split_bytes=int(options.get("split_bytes", DEFAULT_SPLIT_BYTES)),
             show_secrets=options.get("show_secrets", "false").lower() == "true",
@@ -80,15 +74,6 @@ class KraftLogDataSource(DataSource):  # type: ignore[misc]
         if rows not in ROW_KINDS:
             raise ValueError(f"option rows is {rows!r}; it must be one of {', '.join(ROW_KINDS)}")
         return rows
-
-
-def listing_of(files: Iterable[LogFile]) -> str:
-    """The option `listing` for these files, each as long as it was when it was found."""
-    return json.dumps([asdict(file) for file in files])
-
-
-def files_of_listing(listing: str) -> tuple[LogFile, ...]:
-    return tuple(LogFile.from_json(file) for file in json.loads(listing))
 
 
 @dataclass

@@ -186,7 +186,7 @@ def write_tables(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitTask:
-    """What one task has to do. `number` goes into the names of its files; `base` says which records count."""
+    """The work of one task. `number` goes into the names of its files; `base` selects the records that count."""
 
     number: int
     split: LogSplit
@@ -233,7 +233,7 @@ def damage_rows(file: LogFile, rows: Sequence[DamageRow]) -> Any:
 
 
 def write_empty(folder: Path, schema: StructType) -> None:
-    """A table without rows, in place of what was there: its file tells the columns to those who do not know them."""
+    """A table without rows, replacing the old one: its file gives the columns to readers that have no schema."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     arrow = arrow_schema(schema).with_metadata({_ROW_METADATA: schema.json()})

@@ -11,7 +11,7 @@ from kquorum.wire.record_batch import BatchHeader, check_batch
 def read_fault(
     data: bytes, start_offset: int, epochs: Sequence[tuple[int, int]], rules: LogRules = CONTIGUOUS
 ) -> tuple[int, int, str] | None:
-    """What is wrong with whole batches, the first of which holds `start_offset`: the offset, the byte, and why.
+    """The first fault in whole batches, starting with the one that holds `start_offset`: the offset, the byte, and why.
 
     Base offsets and leader epochs are outside the checksum: they are held against each other and against `epochs`,
     (epoch, start offset) ascending, where the log knows them.

@@ -128,6 +128,7 @@ class SegmentedLog:
                 assert batch.leader_epoch >= last_epoch, f"epoch {batch.leader_epoch} after {last_epoch}"
                 expected, last_epoch = batch.next_offset, batch.leader_epoch
             self._segments.append(batches)
+            # Only now: after StorageFull none of these batches may be readable from the cache.
             for batch in batches:
                 self._cache.append(batch)
                 if not self._epochs or batch.leader_epoch > self._epochs[-1][0]:
@@ -163,6 +164,7 @@ class SegmentedLog:
         next flush. Raises StorageFailed (fatal)."""
         with self._lock, self.first_failure:
             mark()
+            # A log that begins at or above the end of the damage misses nothing any more.
             is_covered = self.damage is None or self.damage.known_until <= offset
             self._point.set_back(0 if is_covered else self.at_least_damaged(0))
             self._cache = BatchCache(self._cache_bytes)
@@ -204,6 +206,7 @@ class SegmentedLog:
         if self.damage is None or not self._is_read_only:
             return
         with self._lock, self.first_failure:
+            # Before any file moves: after a crash in between, the next start finds the marker, whatever else it finds.
             write_corruption_marker(self._folder, self.damage, self._fs)
             handle_marked()
             self._point.put(self.at_least_damaged(self._point.offset or 0))
@@ -219,6 +222,7 @@ class SegmentedLog:
     def mark_repaired(self) -> None:
         """All that may have been lost was fetched again, or turned out never to have been committed."""
         self.damage = None
+        # The fetched records have to be durable before the marker goes: a crash in between would lose both.
         end_offset = self.flush()
         with self.first_failure:
             self._point.set_back(end_offset)
@@ -261,6 +265,7 @@ class SegmentedLog:
         if self._is_read_only:
             return self.end_offset
         with self.first_failure:
+            # The lock is not held during fsync: the loop goes on appending, and this flush covers `end_offset` only.
             with self._lock:
                 end_offset, epochs = self.end_offset, self.epochs
                 dirty, folder_is_dirty = self._segments.take_dirty()

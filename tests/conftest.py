@@ -97,7 +97,7 @@ class _ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        is_sparks = file.startswith("tests/spark/") and file != "tests/spark/test_stream_killed.py"
+        is_sparks = file.startswith("tests/spark/") and file != "tests/spark/stream/test_stream_killed.py"
         return "spark" if is_sparks else file
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with bytes that somebody else wrote."""
+"""Errors in bytes from another process or from a file."""
 
 
 class DecodeError(Exception):

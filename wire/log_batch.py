@@ -41,6 +41,12 @@ class LogBatch:
         return read_records(self.data, 0, read_batch_header(self.data))
 
     @property
+    def has_all_offsets(self) -> bool:
+        """Whether each of its offsets has a record, by the counts of its header: compaction alone takes records out."""
+        header = read_batch_header(self.data)
+        return header.record_count == header.last_offset_delta + 1
+
+    @property
     def plain_bytes(self) -> int:
         """How long its records are when they are decompressed, which is done for this where they are compressed; raises
         DecodeError if they are longer than a batch can be, or have no room for so many."""

@@ -35,7 +35,6 @@ __all__ = [
     "read_batch_header",
     "read_records",
     "read_values",
-    "rewrite_offsets",
     "write_batch",
 ]
 
@@ -277,11 +276,6 @@ def _values_body(records: Sequence[tuple[bytes | None, bytes | None]]) -> bytear
         parts += (before, delta, between, value, b"\0")
     body += b"".join(parts)
     return body
-
-
-def rewrite_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
-    """The same batch at another offset and epoch; its checksum covers neither."""
-    return struct.pack(">q", base_offset) + batch[8:12] + struct.pack(">i", leader_epoch) + batch[16:]
 
 
 def _write_record(out: bytearray, offset_delta: int, key: bytes | None, value: bytes | None) -> None:

@@ -5,10 +5,9 @@ each record begins must be found one after the other; that all of it is as it mu
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kquorum.wire.primitives import Buffer
 from kquorum.wire.record_batch import read_batch_header, records_data
@@ -18,8 +17,6 @@ from kquorum.wire.record_parsing import MAX_BATCH_HEADERS, check_room, left_over
 WORTH_COLUMNS: Final = 64
 # Numbers are zigzag varints, doubled thus: of so many bytes below these.
 _ONE_BYTE, _TWO_BYTES, _THREE_BYTES = 1 << 7, 1 << 14, 1 << 21
-
-Numbers = NDArray[Any]
 
 
 def plain_values(buffer: Buffer, position: int = 0) -> list[bytes] | None:

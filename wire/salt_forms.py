@@ -1,4 +1,4 @@
-"""What the salt of a SCRAM credential looks like, which its server tells anybody who asks.
+"""The form of the salt of a SCRAM credential. A server sends the salt to every client, before authentication.
 
 A user without a credential is answered with a salt of a form that others have
 (network.security.unknown_user_credentials), so the metadata count the forms beside the credentials.

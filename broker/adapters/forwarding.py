@@ -166,8 +166,8 @@ class Forwarder:
         response, _ = message_codec.decode(CreateTopicsResponse, version, answer.data)
         for topic in response.topics:
             if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-                told = "topic %s was not created automatically: %s"
-                self._warnings.warning(told, topic.name, topic.error_message)
+                text = "topic %s was not created automatically: %s"
+                self._warnings.warning(text, topic.name, topic.error_message)
 
 
 async def _made(context: RequestContext, make: Callable[[], EncodedBody]) -> EncodedBody:

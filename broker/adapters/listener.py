@@ -11,18 +11,26 @@ from functools import partial
 from typing import Any
 
 from kquorum.broker.adapters.request_tasks import RequestTasks
-from kquorum.broker.apis.api import Answer, BrokerApi, Forwarded, Local, LocalAsync, Refused, Sliced
+from kquorum.broker.apis.api import (
+    Answer,
+    BrokerApi,
+    Forwarded,
+    Local,
+    LocalAsync,
+    Refused,
+    Sliced,
+    SlicedQuestion,
+)
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.apis.services import BrokerServices
 from kquorum.metadata.adapters.request_bounds import RequestBounds
-from kquorum.metadata.adapters.requests import controller_request
+from kquorum.metadata.adapters.requests import answered_in_slices, controller_request
 from kquorum.metadata.adapters.requests import refused as refused_body
 from kquorum.metadata.authorizer.authorization import Authorization
 from kquorum.metadata.authorizer.gate import AuthorizationResult
 from kquorum.network.aside import Aside, is_long
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
-from kquorum.network.turns import Work, turns_of
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -61,37 +69,27 @@ class BrokerListener:
         authorization = api.authorization
         if not isinstance(authorization, Authorization):
             self._carry_out(api, context, request, None, reply)
-        elif authorization.slices is None or not is_long(context.frame):
-            self._go_on(api, context, request, self._judge(authorization, context, request), reply)
+        elif isinstance(api, SlicedQuestion):
+            self._answer_in_slices(api, authorization, context, request, reply)
         else:
-            self._judge_in_slices(api, authorization, context, request, reply)
+            self._go_on(api, context, request, self._judge(authorization, context, request), reply)
 
-    def _judge_in_slices(
+    def _answer_in_slices(
         self,
-        api: BrokerApi,
+        api: SlicedQuestion,
         authorization: Authorization,
         context: RequestContext,
         request: Request[Response],
         reply: Reply,
     ) -> None:
-        """A slice whenever a turn of the connections has room for one: a hundred clients may ask at the same time."""
         services = self._services
         asked = controller_request(context, request)
-        slices = services.authorizer.judge_in_slices(authorization, asked, services.cache.image)
-        turns = turns_of(asyncio.get_running_loop())
-
-        def advance() -> None:
-            try:
-                passage = next(slices)
-                if passage is None:
-                    turns.ask(Work(advance))
-                else:
-                    self._go_on(api, context, request, passage, reply)
-            except Exception:
-                log.exception("%s could not be answered", api.api_key.name)
-                reply(None)
-
-        advance()
+        slices = answered_in_slices(
+            asked,
+            services.authorizer.judge_in_slices(authorization, asked, services.cache.image),
+            lambda verdict: api.slices(services.describe_request(context, verdict.body), verdict.refused),
+        )
+        reply_in_slices(slices.__next__, reply, context.is_gone)
 
     def _go_on(
         self,
@@ -117,11 +115,6 @@ class BrokerListener:
         reply: Reply,
     ) -> None:
         match api:
-            case Local(begin=begin) if (
-                begin is not None and passage is not None and passage.verdict.body is request
-            ):
-                # All of the request is allowed, so the verdict adds nothing to the answer.
-                reply_in_slices(begin(context, request, self._services), reply, context.is_gone)
             case Local() | Refused():
                 answered = partial(self._answered, api, context, request, passage)
                 self._answer(context, answered, reply, aside=api.is_pure and is_long(context.frame))

@@ -28,11 +28,11 @@ class Refusals:
         self._session_timeout_ms = session_timeout_ms
         self._error = ErrorCode.none
         self._since_ms = 0
-        self._told_ms = 0
+        self._reported_ms = 0
         # The first end that this controller named, and the one that was told.
         self._session_ends_ms: int | None = None
         self._told_end_ms: int | None = None
-        self._is_told_alive = False
+        self._is_reported_alive = False
 
     def handle_new_controller(self) -> None:
         self._session_ends_ms = None
@@ -50,14 +50,14 @@ class Refusals:
         if session_ends_ms is not None:
             # An end that was to be, and was none, is the present.
             self._note_session(now_ms, max(now_ms, session_ends_ms))
-        elif error is not ErrorCode.none and (is_new or now_ms - self._told_ms >= REPEAT_REFUSAL_MS):
-            self._told_ms = now_ms
+        elif error is not ErrorCode.none and (is_new or now_ms - self._reported_ms >= REPEAT_REFUSAL_MS):
+            self._reported_ms = now_ms
             log.warning("%s", self._words(api_key, error))
 
     def _note_session(self, now_ms: int, ends_ms: int) -> None:
         limit_ms = self._session_timeout_ms
         if self._session_ends_ms is None:
-            self._session_ends_ms, self._is_told_alive = ends_ms, False
+            self._session_ends_ms, self._is_reported_alive = ends_ms, False
             if self._told_end_ms is not None and abs(ends_ms - self._told_end_ms) < SAME_END_MS:
                 return
             self._told_end_ms = ends_ms
@@ -71,8 +71,8 @@ class Refusals:
             )
             return
         is_alive = ends_ms - self._session_ends_ms > limit_ms // 2
-        if is_alive and (not self._is_told_alive or now_ms - self._told_ms >= REPEAT_REFUSAL_MS):
-            self._is_told_alive, self._told_ms = True, now_ms
+        if is_alive and (not self._is_reported_alive or now_ms - self._reported_ms >= REPEAT_REFUSAL_MS):
+            self._is_reported_alive, self._reported_ms = True, now_ms
             log.warning(
                 "after %d ms the controller still hears another process with this node id, whose session "
                 "(broker.session.timeout.ms, %d ms) does not end: stop that one, or give this one another node.id and "

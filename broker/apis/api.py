@@ -1,7 +1,8 @@
 """How an API of a broker's listener is declared: how it is answered, what it authorizes, and in which versions.
 
-The class says how it is answered: `Local` at once, `LocalAsync` later, `Sliced` a slice after the other, `Forwarded` by
-the active controller, `Refused` with an error. `broker.apis.registry` names the declaration of each API.
+The class says how it is answered: `Local` at once, `LocalAsync` later, `Sliced` and `SlicedQuestion` a slice after the
+other, `Forwarded` by the active controller, `Refused` with an error. `broker.apis.registry` names the declaration of
+each API.
 """
 
 from collections.abc import Callable, Coroutine
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.metadata.authorizer.authorization import Authorization
-from kquorum.metadata.controller_apis import EntryLimit
+from kquorum.metadata.controller_apis import EntryLimit, Slices
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
@@ -55,12 +56,10 @@ class BrokerApi:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local(BrokerApi):
     """The handler answers at once. `is_pure`: the answer follows from the request and one image, so a long request may
-    be answered in a thread. `begin`, where there is one, makes the same answer in slices: for a request of which the
-    authorizer refuses nothing."""
+    be answered in a thread."""
 
     handle: Handler
     is_pure: bool = False
-    begin: "SlicedHandler | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +78,13 @@ class Sliced(BrokerApi):
     """The answer may take long to make, so it is made in slices, between which other clients are served."""
 
     begin: SlicedHandler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicedQuestion(BrokerApi):
+    """A question that a controller answers too. The authorizer judges it in slices as well, entry by entry."""
+
+    slices: Slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
 """Metadata (api key 3): brokers, and topics with the leader and replicas of each partition.
 
-This is the plain statement of the rules, a partition after the other. `broker.metadata_cache.responses` answers
-clients: it takes the brokers and what is rare from here and writes the bulk by itself. Tests compare the two.
+These are the rules, applied to one topic and one partition at a time. `broker.metadata_cache.responses` answers
+clients: it takes the brokers and what is rare from here, and encodes other topics by columns. Tests compare the two.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,7 +12,6 @@ from uuid import UUID
 from kquorum.broker.client_access import ALL_TOPIC_OPERATIONS, UNLIMITED, ClientAccess
 from kquorum.broker.metadata_cache.cache import (
     alive_brokers,
-    controller_id_for_clients,
     leader_view,
     offline_replicas,
     reachable_replicas,
@@ -22,7 +20,6 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.topics import TopicImage
 from kquorum.metadata.topic_names import is_internal_topic, is_legal_topic_name
-from kquorum.raft.ports import RandomSource
 from kquorum.wire.messages.describe_cluster import DescribeClusterRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.metadata import (
@@ -53,14 +50,6 @@ _Answerer = Callable[[str | None, UUID | None], Sequence[TopicImage | MetadataRe
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataAnswer:
-    """The response, and the lawful names of unknown topics that the client agreed to see created."""
-
-    response: MetadataResponse
-    topics_to_create: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RequestView:
     """One request's way of looking at the image. `operations` are those of every topic; `wants_operations` where they
     differ from topic to topic."""
@@ -72,36 +61,6 @@ class RequestView:
     wants_operations: bool = False
     access: ClientAccess = UNLIMITED
     creates_topics: bool = True
-
-
-def handle_metadata(
-    request: MetadataRequest,
-    version: int,
-    image: MetadataImage,
-    cluster_id: str,
-    listener_name: str,
-    random_source: RandomSource,
-    access: ClientAccess = UNLIMITED,
-    *,
-    creates_topics: bool = True,
-) -> MetadataAnswer:
-    """Topics by name, by id, or all."""
-    view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
-    asked = asked_topics(view, request)
-    response = cluster_response(
-        image,
-        cluster_id,
-        listener_name,
-        controller_id_for_clients(image, random_source),
-        asked_cluster_operations(request, access),
-    )
-    response.topics = tuple(
-        known_topic(view, each)
-        if isinstance(each, TopicImage)
-        else replace(each, topic_authorized_operations=operations_on(view, each))
-        for each in asked.topics
-    )
-    return MetadataAnswer(response, tuple(asked.to_create))
 
 
 def request_view(
@@ -150,13 +109,6 @@ def cluster_response(
 
 def asks_for_all(request: MetadataRequest, version: int) -> bool:
     return request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_NULL_FOR_ALL)
-
-
-def asked_topics(view: RequestView, request: MetadataRequest) -> "AskedTopics":
-    asked = AskedTopics()
-    for _ in asked.find(view, request, sys.maxsize):
-        pass
-    return asked
 
 
 class AskedTopics:
@@ -282,8 +234,8 @@ def _partition(view: RequestView, partition_index: int, state: PartitionState) -
     if not leader.is_registered:
         error = ErrorCode.leader_not_available
     elif not leader.has_listener:
-        is_told = view.version >= FIRST_VERSION_WITH_LISTENER_ERRORS
-        error = ErrorCode.listener_not_found if is_told else ErrorCode.leader_not_available
+        has_listener_errors = view.version >= FIRST_VERSION_WITH_LISTENER_ERRORS
+        error = ErrorCode.listener_not_found if has_listener_errors else ErrorCode.leader_not_available
     elif len(replicas) < len(state.replicas) or len(in_sync_replicas) < len(state.isr):
         error = ErrorCode.replica_not_available
     return MetadataResponsePartition(

@@ -68,7 +68,7 @@ class LeaderView:
 
 
 def leader_view(image: MetadataImage, partition: PartitionState, listener_name: str) -> LeaderView:
-    """A fenced leader is still told: fencing is not checked here, as in Kafka."""
+    """A fenced leader is still returned: fencing is not checked here, as in Kafka."""
     broker = image.cluster.brokers.get(partition.leader)
     if broker is None:
         return LeaderView(NO_NODE, is_registered=False, has_listener=False)

@@ -119,8 +119,8 @@ def _topic_start(layout: TopicsLayout, topic: TopicImage) -> bytes:
 
 
 def _operations_and_tags(layout: TopicsLayout, operations: int) -> bytes:
-    told = operations.to_bytes(4, "big", signed=True) if layout.has_operations else b""
-    return told + (b"\x00" if layout.is_flexible else b"")
+    encoded = operations.to_bytes(4, "big", signed=True) if layout.has_operations else b""
+    return encoded + (b"\x00" if layout.is_flexible else b"")
 
 
 class _Rows:
@@ -167,17 +167,17 @@ class _Rows:
 
 def _partition_bytes(rows: _Rows, view: ClusterView, layout: TopicsLayout) -> tuple[bytes, list[int]]:
     """The bytes of all rows, and where each row's begin; last, where all end."""
-    replicas_told, in_sync_told = rows.is_replica, rows.is_in_sync
+    replicas_shown, in_sync_shown = rows.is_replica, rows.is_in_sync
     if layout.reachable_only:
-        replicas_told = replicas_told & rows.is_reachable
-        in_sync_told = in_sync_told & view.is_reachable[view.places(rows.isr)]
-    lists = [(rows.replicas, replicas_told), (rows.isr, in_sync_told)]
+        replicas_shown = replicas_shown & rows.is_reachable
+        in_sync_shown = in_sync_shown & view.is_reachable[view.places(rows.isr)]
+    lists = [(rows.replicas, replicas_shown), (rows.isr, in_sync_shown)]
     if layout.has_offline_replicas:
         lists.append((rows.replicas, rows.is_offline))
     leaders = view.places(rows.leaders)
     has_listener = view.has_listener[leaders]
     numbers = [
-        (">i2", _errors(rows, view, layout, (replicas_told, in_sync_told))),
+        (">i2", _errors(rows, view, layout, (replicas_shown, in_sync_shown))),
         (">i4", rows.ids),
         (">i4", np.where(has_listener, rows.leaders, NO_NODE)),
     ]
@@ -186,11 +186,11 @@ def _partition_bytes(rows: _Rows, view: ClusterView, layout: TopicsLayout) -> tu
     return _packed(numbers, lists, is_flexible=layout.is_flexible)
 
 
-def _errors(rows: _Rows, view: ClusterView, layout: TopicsLayout, told: tuple[Flags, Flags]) -> Column:
+def _errors(rows: _Rows, view: ClusterView, layout: TopicsLayout, included: tuple[Flags, Flags]) -> Column:
     leaders = view.places(rows.leaders)
     errors = np.full(len(leaders), int(ErrorCode.none), dtype=np.int32)
     if layout.reachable_only:
-        is_short = (told[0] != rows.is_replica).any(axis=1) | (told[1] != rows.is_in_sync).any(axis=1)
+        is_short = (included[0] != rows.is_replica).any(axis=1) | (included[1] != rows.is_in_sync).any(axis=1)
         errors[is_short] = int(ErrorCode.replica_not_available)
     without = (
         ErrorCode.listener_not_found if layout.tells_missing_listener else ErrorCode.leader_not_available
@@ -205,7 +205,7 @@ def _packed(
 ) -> tuple[bytes, list[int]]:
     """Rows of numbers, then of lists of int32; the flags beside a list say which of its cells count."""
     # Columns without a value in any row need no room: mostly those of the offline replicas.
-    lists = [(cells[:, told.any(axis=0)], told[:, told.any(axis=0)]) for cells, told in lists]
+    lists = [(cells[:, included.any(axis=0)], included[:, included.any(axis=0)]) for cells, included in lists]
     fields: list[tuple[str, str] | tuple[str, str, tuple[int]]] = []
     fields += [(f"number{place}", kind) for place, (kind, _) in enumerate(numbers)]
     for place, (cells, _) in enumerate(lists):
@@ -215,23 +215,23 @@ def _packed(
     out = np.zeros(len(numbers[0][1]), dtype=np.dtype(fields))
     for place, (_, column) in enumerate(numbers):
         out[f"number{place}"] = column
-    for place, (cells, told) in enumerate(lists):
-        out[f"count{place}"] = told.sum(axis=1) + (1 if is_flexible else 0)
+    for place, (cells, included) in enumerate(lists):
+        out[f"count{place}"] = included.sum(axis=1) + (1 if is_flexible else 0)
         out[f"list{place}"] = cells
-    return _taken(out, [told for _, told in lists])
+    return _taken(out, [included for _, included in lists])
 
 
 def _taken(
-    out: "np.ndarray[tuple[int], np.dtype[np.void]]", told: Sequence[Flags]
+    out: "np.ndarray[tuple[int], np.dtype[np.void]]", included: Sequence[Flags]
 ) -> tuple[bytes, list[int]]:
     size = out.dtype.itemsize
-    if all(flags.all() for flags in told):
+    if all(flags.all() for flags in included):
         return out.tobytes(), list(range(0, size * len(out) + 1, size))
     is_taken = np.ones((len(out), size), dtype=np.bool_)
     assert out.dtype.fields is not None
-    for place, flags in enumerate(told):
+    for place, flags in enumerate(included):
         start = out.dtype.fields[f"list{place}"][1]
         is_taken[:, start : start + 4 * flags.shape[1]] = np.repeat(flags, 4, axis=1)
-    left_out = np.sum([(~flags).sum(axis=1) for flags in told], axis=0)
+    left_out = np.sum([(~flags).sum(axis=1) for flags in included], axis=0)
     ends = np.concatenate([[0], np.cumsum(size - 4 * left_out)])
     return out.view(np.uint8).reshape(len(out), size)[is_taken].tobytes(), ends.tolist()

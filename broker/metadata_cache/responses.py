@@ -1,9 +1,9 @@
 """Metadata responses as bytes: each topic encoded once for as long as it stays as it is, long answers in slices.
 
 The bytes of a topic follow from its image, from the layout of the version, and from what the asked listener shows of
-the brokers. They stay on a shelf until one of these changes; then a client that asks for all again costs no more than
-putting the pieces together. There are few shelves and on each only topics of one image, so what is held is bounded by
-the size of the few last answers of different kinds.
+the brokers. They stay cached until one of these changes; until then a client that asks for all topics again costs only
+the joining of the pieces. There are few caches, and each holds only topics of one image, so memory is bounded by the
+size of the last few responses of different kinds.
 
 Sans-IO: the caller advances the work slice by slice and may serve others in between. Each work uses one image, so no
 answer shows half an update; concurrent works share encoded topics through the cache.
@@ -52,9 +52,9 @@ SLICE_ASKED: Final = 1_000
 ERROR_COST: Final = 2
 SLICE_DECISIONS: Final = 1_000
 # Clients of a few releases and listeners; what more there are share these.
-MOST_SHELVES: Final = 4
+MOST_CACHES: Final = 4
 
-_ShelfKey = tuple[str, TopicsLayout, int]
+_CacheKey = tuple[str, TopicsLayout, int]
 
 
 class _TopicEncodingCache:
@@ -82,7 +82,7 @@ class MetadataResponses:
     def __init__(self, cluster_id: str, random_source: RandomSource) -> None:
         self._cluster_id = cluster_id
         self._random_source = random_source
-        self._shelves: dict[_ShelfKey, _TopicEncodingCache] = {}
+        self._caches: dict[_CacheKey, _TopicEncodingCache] = {}
         # What follows from the brokers, by listener, and the bytes around the topics.
         self._brokers: Map[int, BrokerRegistration] | None = None
         self._states: dict[str, ViewState] = {}
@@ -104,21 +104,21 @@ class MetadataResponses:
             self._states.clear()
             self._frames.clear()
         view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
-        return MetadataWork(view, request, self._shelf(view), self._frame(view, request))
+        return MetadataWork(view, request, self._cached(view), self._frame(view, request))
 
-    def _shelf(self, view: RequestView) -> _TopicEncodingCache:
+    def _cached(self, view: RequestView) -> _TopicEncodingCache:
         state = self._states.get(view.listener_name)
         if state is None:
             state = self._states[view.listener_name] = view_state(view.image.cluster, view.listener_name)
         layout = TopicsLayout.of(view.version)
         key = (view.listener_name, layout, view.operations if layout.has_operations else 0)
-        shelf = self._shelves.pop(key, None)
-        if shelf is None or shelf.view.state != state:
-            shelf = _TopicEncodingCache(ClusterView(state))
-        self._shelves[key] = shelf
-        if len(self._shelves) > MOST_SHELVES:
-            del self._shelves[next(iter(self._shelves))]
-        return shelf
+        cached = self._caches.pop(key, None)
+        if cached is None or cached.view.state != state:
+            cached = _TopicEncodingCache(ClusterView(state))
+        self._caches[key] = cached
+        if len(self._caches) > MOST_CACHES:
+            del self._caches[next(iter(self._caches))]
+        return cached
 
     def _frame(self, view: RequestView, request: MetadataRequest) -> tuple[bytes, bytes]:
         """What comes before the topics of the response, and what after."""
@@ -142,12 +142,12 @@ class MetadataWork:
         self,
         view: RequestView,
         request: MetadataRequest,
-        shelf: _TopicEncodingCache,
+        cached: _TopicEncodingCache,
         frame: tuple[bytes, bytes],
     ) -> None:
         self._view = view
         self._layout = TopicsLayout.of(view.version)
-        self._shelf = shelf
+        self._cached = cached
         self._frame = frame
         self._is_of_all = view.access.is_unlimited and asks_for_all(request, view.version)
         self._asked = AskedTopics()
@@ -164,7 +164,7 @@ class MetadataWork:
         for _ in self._slices:
             return None
         if self._is_of_all:
-            self._shelf.note_all(self._view.image.topics, self._pieces)
+            self._cached.note_all(self._view.image.topics, self._pieces)
         before, after = self._frame
         count = array_length(len(self._pieces), is_flexible=self._layout.is_flexible)
         return EncodedBody(b"".join((before, count, *self._pieces, after)))
@@ -174,14 +174,16 @@ class MetadataWork:
         tags = 1 if self._layout.is_flexible else 0
         for place, topic in enumerate(self._asked.topics):
             piece = self._pieces[place]
-            told = operations_on(self._view, topic).to_bytes(4, "big", signed=True)
-            self._pieces[place] = piece[: len(piece) - 4 - tags] + told + piece[len(piece) - tags :]
+            operations_bytes = operations_on(self._view, topic).to_bytes(4, "big", signed=True)
+            self._pieces[place] = (
+                piece[: len(piece) - 4 - tags] + operations_bytes + piece[len(piece) - tags :]
+            )
             if place % SLICE_DECISIONS == SLICE_DECISIONS - 1:
                 yield
 
     def _make(self, request: MetadataRequest) -> Iterator[None]:
         """Ends a slice where it yields."""
-        done = self._shelf.all_topics if self._is_of_all else None
+        done = self._cached.all_topics if self._is_of_all else None
         if done is not None and done[0] is self._view.image.topics:
             self._pieces = list(done[1])
             return
@@ -201,7 +203,7 @@ class MetadataWork:
                 )
                 self._pieces[place] = encode_error(self._layout, operations, topic)
                 cost += ERROR_COST
-            elif (known := self._shelf.find(topic)) is not None:
+            elif (known := self._cached.find(topic)) is not None:
                 self._pieces[place] = known
             elif not can_encode(topic) or len(topic.partitions) > SLICE_PARTITIONS:
                 yield from self._encode_alone(place, topic)
@@ -218,7 +220,7 @@ class MetadataWork:
 
     def _encode_together(self, placed: Sequence[tuple[int, TopicImage]]) -> None:
         topics = [topic for _, topic in placed]
-        encoded = encode_topics(self._shelf.view, self._layout, self._view.operations, topics)
+        encoded = encode_topics(self._cached.view, self._layout, self._view.operations, topics)
         for (place, topic), data in zip(placed, encoded, strict=True):
             self._put(place, topic, data)
 
@@ -229,7 +231,7 @@ class MetadataWork:
             return
         parts: list[bytes] = []
         for part in encode_topic_in_parts(
-            self._shelf.view, self._layout, self._view.operations, topic, SLICE_PARTITIONS
+            self._cached.view, self._layout, self._view.operations, topic, SLICE_PARTITIONS
         ):
             parts.append(part)
             yield
@@ -237,7 +239,7 @@ class MetadataWork:
 
     def _put(self, place: int, topic: TopicImage, data: bytes) -> None:
         self._pieces[place] = data
-        self._shelf.topics[topic.id] = (topic, data)
+        self._cached.topics[topic.id] = (topic, data)
 
 
 def _around_topics(version: int, response: MetadataResponse) -> tuple[bytes, bytes]:

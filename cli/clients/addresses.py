@@ -31,13 +31,13 @@ class KnownControllers:
         return f"node {self.ids[address]} ({address})" if address in self.ids else str(address)
 
 
-NOBODY_KNOWN = KnownControllers()
+NONE_KNOWN = KnownControllers()
 
 
 def known_controllers(config: Path | None, bootstrap: str | None) -> KnownControllers:
     """From the config that `controller_addresses` would ask; nothing where addresses were typed. Raises ConfigError."""
     if bootstrap:
-        return NOBODY_KNOWN
+        return NONE_KNOWN
     cluster = _config(config, "--bootstrap-controller host:port")
     ids: dict[HostPort, int] = {}
     for node in cluster.controllers:

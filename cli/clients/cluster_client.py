@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from kquorum.cli.clients.addresses import NOBODY_KNOWN, KnownControllers, broker_addresses
+from kquorum.cli.clients.addresses import NONE_KNOWN, KnownControllers, broker_addresses
 from kquorum.cli.clients.security import security_for
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import tell_waiting
@@ -128,7 +128,7 @@ class ClusterClient:
         addresses: Iterable[HostPort],
         timeout_ms: int,
         *,
-        known: KnownControllers = NOBODY_KNOWN,
+        known: KnownControllers = NONE_KNOWN,
         tell: Callable[[str], None] | None = None,
         reason: str | None = None,
         leader_timeout_ms: int | None = None,
@@ -147,7 +147,7 @@ class ClusterClient:
         self.refused_by = frozenset[HostPort]()
         self.answered_by: HostPort | None = None
         self._tell = tell
-        self._told = set[str]()
+        self._shown = set[str]()
         self._security_for = security_for
         self._header_fields = reason_fields(reason)
         self._deadline: float | None = None
@@ -217,10 +217,10 @@ class ClusterClient:
         await asyncio.sleep(TELL_AFTER_S)
         while self._tell is not None:
             reasons = pending.reasons(self.known)
-            told = f"waiting for {pending.what}" + (f": {reasons}" if reasons else "")
-            if told not in self._told:
-                self._told.add(told)
-                self._tell(told)
+            text = f"waiting for {pending.what}" + (f": {reasons}" if reasons else "")
+            if text not in self._shown:
+                self._shown.add(text)
+                self._tell(text)
             await asyncio.sleep(TELL_AGAIN_S)
 
     async def _ask_all(self, pending: PendingRequest[R]) -> R | None:

@@ -88,17 +88,17 @@ def differing_states(leader_id: int, states: Sequence[tuple[int, ReplicaState | 
     differing = [(node_id, state) for node_id, state in states if state and state.differs_at is not None]
     if not differing:
         return None
-    told = "; ".join(
+    listed = "; ".join(
         f"node {node_id} has {state.hash_there} at offset {state.differs_at}, "
         f"where the leader has {state.leader_hash_there}"
         for node_id, state in differing
     )
     others = sum(1 for node_id, state in states if state and node_id != leader_id)
     if len(differing) * 2 > others > 1:
-        told += f". {len(differing)} of {counted(others, 'node')} differ from leader {leader_id}, "
-        told += "so it may be the wrong one"
+        listed += f". {len(differing)} of {counted(others, 'node')} differ from leader {leader_id}, "
+        listed += "so it may be the wrong one"
     return (
-        f"STATE DIFFERS: {told}. Compare their folders with `kquorum log verify` and `kquorum log state-hash`, then "
+        f"STATE DIFFERS: {listed}. Compare their folders with `kquorum log verify` and `kquorum log state-hash`, then "
         "start the wrong one with an empty metadata log, keeping a copy of the old"
     )
 

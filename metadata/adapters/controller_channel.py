@@ -71,7 +71,7 @@ LEADERS_MAX = 3
 _LATE_ANSWER_S = 0.5
 # How many requests with a share are on their way at a time: of one name, and of all.
 SHARE_OF_ONE, SHARE_OF_ALL = 16, 64
-_NOBODY_KNOWN = "no active controller is known"
+_NONE_KNOWN = "no active controller is known"
 _LOST = (CannotConnect, ConnectionLost, RequestTimedOut, DecodeError)
 
 
@@ -166,8 +166,8 @@ class ControllerChannel:
             async with asyncio.timeout_at(began_at_s + self._retry_timeout_ms / 1000):
                 await self._shares.take(share)
         except TimeoutError:
-            told = f"other requests of {share}, or of all clients, were before it"
-            raise ControllerUnavailable(ApiKey(request.api_key), self._retry_timeout_ms, told) from None
+            detail = f"other requests of {share}, or of all clients, were before it"
+            raise ControllerUnavailable(ApiKey(request.api_key), self._retry_timeout_ms, detail) from None
         try:
             if is_gone():
                 raise ClientGone
@@ -189,7 +189,7 @@ class ControllerChannel:
         had_it: set[ControllerAddress] = set()
         loop = asyncio.get_running_loop()
         give_up_at_s = began_at_s + self._retry_timeout_ms / 1000
-        losses, reason = LostConnections(), _NOBODY_KNOWN
+        losses, reason = LostConnections(), _NONE_KNOWN
         while (left_ms := int((give_up_at_s - loop.time()) * 1000)) > 0 and not losses.are_too_many:
             if is_done():
                 raise AlreadyDone
@@ -198,9 +198,9 @@ class ControllerChannel:
                 await self._pause(min(left_ms, LOOK_AGAIN_MS))
                 continue
             if len(had_it) >= most_leaders and address not in had_it:
-                told = f"{len(had_it)} controllers may have lost the leadership over it; the last: {reason}"
-                log.warning("%s is not sent again: %s", api_key.name, told)
-                raise ControllerUnavailable(api_key, int((loop.time() - began_at_s) * 1000), told)
+                detail = f"{len(had_it)} controllers may have lost the leadership over it; the last: {reason}"
+                log.warning("%s is not sent again: %s", api_key.name, detail)
+                raise ControllerUnavailable(api_key, int((loop.time() - began_at_s) * 1000), detail)
             timeout_ms, sent_at_s = min(left_ms, self._request_timeout_ms), loop.time()
             attempt = self._attempt_alone if losses.demand_solitude(address) else self._attempt
             try:
@@ -212,7 +212,7 @@ class ControllerChannel:
                     on_doubt()
                     had_it.add(address)
                 # What the last moments were too short for says less than what came before.
-                had_less_time = timeout_ms < self._request_timeout_ms and reason != _NOBODY_KNOWN
+                had_less_time = timeout_ms < self._request_timeout_ms and reason != _NONE_KNOWN
                 used_it_up = (loop.time() - sent_at_s) * 1000 >= timeout_ms - 1
                 reason = reason if had_less_time and used_it_up else str(error)
             except _NotControllerError:

@@ -20,7 +20,7 @@ from kquorum.metadata.adapters.envelope import (
     wrap_entity,
 )
 from kquorum.metadata.adapters.request_bounds import RequestBounds
-from kquorum.metadata.adapters.requests import controller_request, encoded, refused
+from kquorum.metadata.adapters.requests import answered_in_slices, controller_request, encoded, refused
 from kquorum.metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import (
@@ -29,6 +29,7 @@ from kquorum.metadata.controller_apis import (
     ForwardedRequest,
     Question,
     QuorumRequest,
+    SlicedQuestion,
 )
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.image import MetadataImage
@@ -131,6 +132,9 @@ class ControllerListener:
         if excess is not None:
             self._answer_aside(partial(refused, asked, excess), reply)
             return
+        if isinstance(api, SlicedQuestion):
+            self._answer_in_slices(api, asked, context, reply)
+            return
         passage = self._judge(api, asked)
         if passage.answer is not None:
             reply(encoded(asked, passage.answer))
@@ -140,9 +144,6 @@ class ControllerListener:
                 self._handle_raft(context, request, self._noting(api, asked, reply))
             case ForwardedRequest():
                 self._serve_envelope(context, request, reply)
-            case Question(slices=slices) if slices is not None and passage.verdict.body is request:
-                # All of the request is allowed.
-                reply_in_slices(slices(self._question(context, request)).__next__, reply, context.is_gone)
             case Question():
                 response = api.describe(self._question(context, passage.verdict.body))
                 reply(encoded(asked, passage.verdict.complete(response)))
@@ -172,6 +173,16 @@ class ControllerListener:
 
     def _judge(self, api: ControllerApi, request: ControllerRequest) -> AuthorizationResult:
         return self._gate.judge(api.authorization, request, self._image(), self._topics())
+
+    def _answer_in_slices(
+        self, api: SlicedQuestion, request: ControllerRequest, context: RequestContext, reply: Reply
+    ) -> None:
+        slices = answered_in_slices(
+            request,
+            self._gate.judge_in_slices(api.authorization, request, self._image(), self._topics()),
+            lambda verdict: api.slices(self._question(context, verdict.body), verdict.refused),
+        )
+        reply_in_slices(slices.__next__, reply, context.is_gone)
 
     def _hand_over(
         self,

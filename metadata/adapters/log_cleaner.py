@@ -103,19 +103,19 @@ class LogCleaner:
             segments=segments,
             snapshots=snapshots,
         )
-        gone = given_up(kept, self._limits, self._now_ms())
-        if gone and gone[-1].log_start_offset > self._asked_offset:
+        removed = given_up(kept, self._limits, self._now_ms())
+        if removed and removed[-1].log_start_offset > self._asked_offset:
             # The log may be being cut or replaced just now: it moves its start when that is over, or has moved it.
-            self._asked_offset = gone[-1].log_start_offset
+            self._asked_offset = removed[-1].log_start_offset
             self._replica.advance_log_start(self._asked_offset)
-            _tell(gone)
+            _log_removed(removed)
 
     def _failed(self, error: Exception) -> None:
         self._is_looking = False
         log.warning("what the log's folder holds could not be looked at, so nothing is given up: %s", error)
 
 
-def _tell(gone: Sequence[GivenUp]) -> None:
-    for each in gone:
+def _log_removed(removed: Sequence[GivenUp]) -> None:
+    for each in removed:
         log.info("gave up snapshot %s: %s", each.snapshot_id.file_name, each.reason)
-    log.info("the log now begins at offset %d", gone[-1].log_start_offset)
+    log.info("the log now begins at offset %d", removed[-1].log_start_offset)

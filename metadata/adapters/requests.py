@@ -1,7 +1,10 @@
-"""From what a listener got to what a controller or an authorizer is asked, and a refusal of it."""
+"""From what a listener got to what a controller or an authorizer is asked, and what is answered to it."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from kquorum.metadata.authorizer.gate import AuthorizationResult
+from kquorum.metadata.authorizer.verdict import Verdict
 from kquorum.metadata.controller.refusals import refusal
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.network.requests import RequestContext
@@ -31,6 +34,21 @@ def controller_request(context: RequestContext, body: Any) -> ControllerRequest:
 def encoded(request: ControllerRequest, response: Response) -> EncodedBody:
     """In the request's version."""
     return EncodedBody(message_codec.encode(response, request.api_version))
+
+
+def answered_in_slices(
+    request: ControllerRequest,
+    judgement: Iterator[AuthorizationResult | None],
+    describe: Callable[[Verdict], Iterator[EncodedBody | None]],
+) -> Iterator[EncodedBody | None]:
+    """None after each slice of work, first of the judgement and then of what `describe` makes, and last the answer."""
+    for result in judgement:
+        if result is None:
+            yield None
+        elif result.answer is not None:
+            yield encoded(request, result.answer)
+        else:
+            yield from describe(result.verdict)
 
 
 def refused(request: ControllerRequest, error: ApiError) -> EncodedBody:

@@ -16,7 +16,7 @@ from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.wire.addresses import normal_address
 
 WILDCARD = "*"
-ANYBODY = "User:*"
+ALL_USERS = "User:*"
 _ALLOW = 3
 _PREFIXED = 4
 
@@ -160,7 +160,7 @@ def _rule(acl: AccessControlEntry) -> Rule:
 
 def _rules_for(rules: Rules, principal: str, host: str) -> Iterator[Rule]:
     host = normal_address(host)
-    for who in (principal, ANYBODY):
+    for who in (principal, ALL_USERS):
         for rule in rules.get(who, ()):
             if rule.host in (WILDCARD, host):
                 yield rule

@@ -15,7 +15,6 @@ from kquorum.wire.messages import incremental_alter_configs as incremental
 from kquorum.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
-    DescribeConfigsResponse,
     DescribeConfigsResult,
 )
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -135,14 +134,7 @@ def judge_describe_configs_in_slices(access: Access, request: ControllerRequest)
                 resource_name=asked.resource_name,
             )
         )
-    if not refused:
-        yield Verdict(body)
-        return
-
-    def complete(response: DescribeConfigsResponse) -> DescribeConfigsResponse:
-        return replace(response, results=(*response.results, *refused))
-
-    yield Verdict(replace(body, resources=tuple(kept)), complete)
+    yield Verdict(replace(body, resources=tuple(kept)), refused=refused) if refused else Verdict(body)
 
 
 def _failure(access: Access, operation: Operation, asked: _Resource) -> ErrorCode | None:

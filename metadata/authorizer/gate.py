@@ -90,15 +90,20 @@ class RequestAuthorizer:
         return AuthorizationResult(verdict)
 
     def judge_in_slices(
-        self, authorization: Authorization, request: ControllerRequest, image: MetadataImage
+        self,
+        authorization: Authorization,
+        request: ControllerRequest,
+        image: MetadataImage,
+        topics: TopicsImage | None = None,
     ) -> Iterator[AuthorizationResult | None]:
-        """What `judge` answers, after None for each slice of work; all by the ACLs of one image. Only for a rule with
-        slices."""
-        assert authorization.slices is not None, "the rule has no slices"
+        """What `judge` answers, after None for each slice of work; all by the ACLs of one image."""
+        if authorization.slices is None:
+            yield self.judge(authorization, request, image, topics)
+            return
         if self._authorizer is None and authorization.needs_authorizer:
             yield AuthorizationResult(Verdict(request.body))
             return
-        access = self.access(request.api_key, image, request.principal, request.client_host)
+        access = self.access(request.api_key, image, request.principal, request.client_host, topics)
         try:
             for verdict in authorization.slices(access, request):
                 yield None if verdict is None else AuthorizationResult(verdict)

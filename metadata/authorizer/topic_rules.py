@@ -38,7 +38,7 @@ _REFUSED = ApiError(_FAILED, "Authorization failed.")
 
 
 def judge_create_topics(access: Access, request: ControllerRequest) -> Verdict:
-    """CREATE on the cluster or on the topic. The configs in effect are told to who has DESCRIBE_CONFIGS on it."""
+    """CREATE on the cluster or on the topic. With DESCRIBE_CONFIGS on it, the response has the configs in effect."""
     body: CreateTopicsRequest = request.body
     may_create_all = access.allows_on_cluster(Operation.CREATE, is_asked=False)
 
@@ -54,8 +54,8 @@ def judge_create_topics(access: Access, request: ControllerRequest) -> Verdict:
     }
 
     def complete(response: CreateTopicsResponse) -> CreateTopicsResponse:
-        told = [_without_configs(each) if each.name in hidden else each for each in response.topics]
-        return replace(response, topics=(*told, *[topic_refusal(name, _REFUSED) for name in refused]))
+        shown = [_without_configs(each) if each.name in hidden else each for each in response.topics]
+        return replace(response, topics=(*shown, *[topic_refusal(name, _REFUSED) for name in refused]))
 
     return Verdict(replace(body, topics=allowed), complete)
 
@@ -84,8 +84,9 @@ def judge_create_partitions(access: Access, request: ControllerRequest) -> Verdi
 
 
 def judge_delete_topics(access: Access, request: ControllerRequest) -> Verdict:
-    """DELETE on the topic, or on the cluster, which allows it for every topic. A topic that is not there goes on, and
-    its absence is told to who may describe it; who asks by id may know the name if he may describe the topic."""
+    """DELETE on the topic, or on the cluster, which allows it for every topic. A topic that does not exist is passed
+    on: a client that may describe it learns that it is missing. A client that asks by id learns the name only if it
+    may describe the topic."""
     body: DeleteTopicsRequest = request.body
     if access.allows_on_cluster(Operation.DELETE, is_asked=False):
         return Verdict(body)
@@ -116,8 +117,8 @@ def _deletion_refusal(access: Access, topic: DeleteTopicState) -> DeletableTopic
     known = access.topics.by_id.get(topic.topic_id)
     if known is None or access.allows_on_topic(Operation.DELETE, known.name):
         return None
-    is_told = access.allows_on_topic(Operation.DESCRIBE, known.name, is_asked=False)
-    return _deletion(known.name if is_told else None, topic.topic_id)
+    is_visible = access.allows_on_topic(Operation.DESCRIBE, known.name, is_asked=False)
+    return _deletion(known.name if is_visible else None, topic.topic_id)
 
 
 def _may_delete(access: Access, name: str) -> bool:

@@ -1,6 +1,6 @@
 """What becomes of a request: some of it goes on, and the rest is refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,12 @@ def _unchanged(answer: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`body` goes on to whoever carries it out; `complete` then adds to the answer what is refused of it, or takes out
-    what is not for these eyes. With a `refusal` nothing goes on.
+    """`body` is passed to the handler. `complete` then adds the refused parts to the response, or removes what the
+    client may not see. With a `refusal` nothing is passed on. `refused` is for a request that is answered in
+    slices, in the place of `complete`: the entries of the answer that refuse something.
     """
 
     body: Any
     complete: Callable[[Any], Any] = _unchanged
     refusal: ApiError | None = None
+    refused: Sequence[Any] = ()

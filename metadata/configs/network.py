@@ -149,7 +149,7 @@ DEFINITIONS = (
     integer(
         "kquorum.grpc.max.open.calls.per.client",
         200,
-        "How many of them a principal may have; without certificates, a client's address.",
+        "How many of them a principal may have; without certificates, an address, whose connections share them.",
         at_least(1),
         used_by=NETWORK_LIMITS,
     ),

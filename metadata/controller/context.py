@@ -1,4 +1,4 @@
-"""What a handler may look at when it decides."""
+"""The state that a handler may read for its decision."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ class DecisionContext:
         return broker.in_controlled_shutdown or self.liveness.shutdown_offset(broker.id) is not None
 
     def default_directory(self, broker_id: int) -> UUID:
-        """Where a new replica goes (KIP-858): the only directory that is not cordoned, else the broker is to choose."""
+        """The directory of a new replica (KIP-858): the only one that is not cordoned, else the broker chooses."""
         broker = self.image.cluster.brokers.get(broker_id)
         if broker is None or not broker.log_dirs:
             return MIGRATING
@@ -95,10 +95,8 @@ class DecisionContext:
         return self.image.features.finalized.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
     def min_in_sync_replicas(self, topic_name: str) -> int | None:
-        """From how many members of the ISR on eligible leader replicas mean nothing; None without them.
-
-        A partition may have fewer replicas than that.
-        """
+        """The ISR size from which eligible leader replicas are not needed; None without them. A partition may have
+        fewer replicas than that."""
         if not self.is_elr_enabled:
             return None
         return int(
@@ -106,7 +104,7 @@ class DecisionContext:
         )
 
     def _effective_config(self, topic_name: str, key: str) -> str | None:
-        """The topic's own value counts before this node's, that before the cluster's, that before the config file's."""
+        """Precedence: the topic's own value, this node's, the cluster's, the config file's."""
         resources = (
             ConfigResource(TOPIC, topic_name),
             ConfigResource(BROKER, str(self.node_id)),

@@ -82,13 +82,13 @@ class DeferredReplies:
         self._waiting.append(waiting)
 
     def complete(self, committed_offset: int) -> None:
-        """Answer all that waited for this offset or one below."""
+        """Answer all requests that waited for this offset or a lower one."""
         while self._waiting and self._waiting[0].offset <= committed_offset:
             waiting = self._waiting.popleft()
             waiting.reply(waiting.response)
 
     def fail(self, error: ApiError) -> None:
-        """Answer all that still wait; whether their records will be committed is unknown."""
+        """Fail all requests that still wait; whether their records will be committed is unknown."""
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             each.reply(refusal(each.request, error))
@@ -165,7 +165,7 @@ class Controller:
         return self._timeline.loader.state_hash
 
     def contact_of(self, broker_id: int) -> Contact | None:
-        """What the broker's last heartbeat said; None on a standby, and for a broker that this one has not known."""
+        """The broker's last heartbeat; None on a standby, and for a broker that this controller has no contact with."""
         return None if self._active is None else self._active.liveness.contact_of(broker_id)
 
     @property
@@ -193,7 +193,8 @@ class Controller:
         self._timeline.handle_snapshot(state)
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
-        """Leading a new epoch begins like any other: what was proposed in an older one is not ours to answer for."""
+        """A new epoch of the same leader starts like any other: requests whose records were proposed in an older epoch
+        fail."""
         is_leading = leader_id == self._raft.node_id
         if self._active is not None and not (is_leading and self._active.leader_epoch == leader_epoch):
             self._renounce(leader_id)
@@ -201,7 +202,8 @@ class Controller:
             self._activate(now_ms, leader_epoch)
 
     def handle_time(self, now_ms: int) -> None:
-        """Does one slice of what is to be done, so that nothing else is held up; the next deadline is then at once."""
+        """Does one slice of the due work, so that requests are not held up; if more is due, the next deadline is at
+        once."""
         active = self._active
         if active is None:
             return
@@ -230,8 +232,8 @@ class Controller:
                 self._append_own(now_ms, (NoOpRecord(),))
 
     def _fence_on(self, now_ms: int, active: Active, stale: BrokerRegistration) -> None:
-        """The broker leaves ISRs and leaderships and is fenced, as one decision; or where these are too many for one,
-        it is fenced, and a batched update takes them off it."""
+        """The broker leaves its ISRs and leaderships and is fenced, in one decision. If that is too much for one
+        decision, it is fenced first, and a batched update removes it from its partitions."""
         context = self._context(now_ms, active)
         active.liveness.end_controlled_shutdown(stale.id)
         for observer in self.session_end_observers:
@@ -255,7 +257,7 @@ class Controller:
             active.liveness.move_shutdown_offset(update.broker_id, self._timeline.last_offset)
 
     def _remove_on(self, now_ms: int, active: Active) -> None:
-        """When nothing is left to be removed, the request that waited for it is handled."""
+        """When no partition is left, the request that waited for the removal is handled."""
         removal, request, reply = active.removals[0]
         if not removal.is_done:
             self._append_run(now_ms, active, removal.next_run(self._context(now_ms, active)))
@@ -265,7 +267,7 @@ class Controller:
         self._write(now_ms, active, HANDLERS[request.api_key], request, reply)
 
     def _write_part(self, now_ms: int, active: Active) -> None:
-        """Beside whatever else has its turn: neither waits for the other."""
+        """Runs independently of other tasks: neither waits for the other."""
         whole = active.divided[0]
         part, reply = whole.take()
         if whole.is_taken:
@@ -291,10 +293,8 @@ class Controller:
         return min((due for due in deadlines if due is not None), default=None)
 
     def handle_request(self, now_ms: int, request: ControllerRequest, reply: Reply) -> None:
-        """`reply` is called once: at once, or when what it tells of is committed, or when leadership is lost.
-
-        Raises KeyError unless the API is a Decision, a Reading or DescribeCluster (metadata.controller_apis).
-        """
+        """`reply` is called once: at once, or when the records behind the response are committed, or when leadership is
+        lost. Raises KeyError unless the API is a Decision, a Reading or DescribeCluster (metadata.controller_apis)."""
         if request.api_key is ApiKey.DESCRIBE_CLUSTER:
             reply(self._describe(request))
             return
@@ -314,10 +314,8 @@ class Controller:
             self._write(now_ms, active, handler, request, reply)
 
     def note_change(self, now_ms: int, request: ControllerRequest, words: str) -> None:
-        """Put an audit note before a NoOpRecord, for a change of the voters, which the replica has made.
-
-        A leader that has removed itself decides nothing any more, so that change has no note.
-        """
+        """Put an audit note before a NoOpRecord, for a change of the voters that the replica has made. A leader that
+        has removed itself is no longer active, so that change has no note."""
         active = self._active
         if active is None or self.image.metadata_version < NO_OP_RECORD:
             return
@@ -362,7 +360,7 @@ class Controller:
             self._answer(request, reply, response)
 
     def _answer(self, request: ControllerRequest, reply: Reply, response: Response) -> None:
-        """An answer without records waits too while anything is uncommitted: it may tell of that."""
+        """A response without records also waits while anything is uncommitted: it may show uncommitted state."""
         if self._timeline.has_uncommitted:
             self._answer_at(self._timeline.last_offset, request, reply, response)
         else:
@@ -393,14 +391,15 @@ class Controller:
             no_op_due_ms=now_ms + interval_ms if interval_ms > 0 else None,
             schedule=Schedule(PERIODIC_TASKS, self._config, now_ms),
         )
+        # This only queues them: the activation records are in the log before the first slice.
         self._resume_batched_updates(self._context(now_ms, self._active), self._active)
         records = activation_records(self._config, self._timeline.loader)
         if records:
             self._append_own(now_ms, records)
 
     def _resume_batched_updates(self, context: DecisionContext, active: Active) -> None:
-        """The last controller may have fenced a broker that has more partitions than one decision may hold, and have
-        gone before it had taken the broker off the last of these."""
+        """The previous controller may have fenced a broker with more partitions than one decision may hold, and failed
+        before it had removed the broker from all of them."""
         fenced = {each.id: each for each in context.image.cluster.brokers.values() if each.fenced}
         for broker_id in sorted(counted_on(context.image.topics, fenced)):
             movement = Departure(broker_id=broker_id).movement(context)
@@ -433,10 +432,9 @@ class Controller:
         return bool(run.values)
 
     def _fail_over(self, now_ms: int, active: Active, what: str, error: Exception) -> ApiError:
-        """Our own fault. What was half decided is dropped, and another controller takes over: it may fare better.
-
-        Without a fault handler the error is raised to the caller. Returns the client's error.
-        """
+        """An internal error: drop the unfinished decision and resign, so that another controller takes over. Without a
+        fault handler the error is raised to the caller. Returns the client's error."""
+        # Records of this decision may be in the log already; as this leader resigns, it decides nothing on top of them.
         self._raft.resign(now_ms, active.leader_epoch)
         self._renounce(NO_LEADER)
         if self._on_fault is None:
@@ -447,6 +445,7 @@ class Controller:
     def _renounce(self, leader_id: int) -> None:
         removals = self._active.removals if self._active is not None else ()
         divided = self._active.divided if self._active is not None else ()
+        # State first, replies then: a reply may send the next request at once, which has to find a standby.
         self._active = None
         self._timeline.revert()
         self._replies.fail(not_controller(leader_id, self._raft.node_id))
@@ -481,6 +480,6 @@ class Controller:
 
 
 def _unexpected(error: Exception) -> ApiError:
-    """The client is not shown the insides; the node's log has them."""
+    """The client gets no internal details; they are in the node's log."""
     reason = f"The controller failed to decide ({type(error).__name__}; its log says more) and hands over."
     return ApiError(ErrorCode.unknown_server_error, reason)

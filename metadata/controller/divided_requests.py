@@ -102,7 +102,7 @@ _DIVISIONS: Mapping[ApiKey, _Division] = {
 
 _FAULT: Final = (ErrorCode.unknown_server_error,)
 _OTHER: Final = (ErrorCode.not_controller,)
-# The rest of what these weigh is partitions, each of which is a record.
+# The rest of their weight is partitions, at one record each.
 _BOUNDED_BY_RECORDS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS})
 
 
@@ -134,8 +134,8 @@ class DividedRequest:
         return part, lambda response: self._answer(number, response)
 
     def refuse(self, error: ApiError) -> None:
-        """All parts that were not taken; where one code refuses a part as a whole it refuses all, so one part will do:
-        to make hundreds of them would take long."""
+        """Refuses all parts that were not taken. If one error code refuses a part as a whole, it refuses all of them
+        with one response: creating hundreds of them would take long."""
         while not self.is_taken:
             part, reply = self.take()
             response = refusal(part, error)
@@ -152,8 +152,9 @@ class DividedRequest:
             )
 
     def _without_others(self, answers: Sequence[Response]) -> Sequence[Response]:
-        """Where one part could not be decided, by a fault of ours, the controller has given up its leadership. The
-        others must not ask for another controller: it would get all of the request, and give up its own."""
+        """If an internal error stopped one part, the controller has resigned. The other parts must not get
+        NOT_CONTROLLER: the client would send the whole request to the next controller, which would fail and resign as
+        well."""
         if not any(self._is_refused(answer, _FAULT) for answer in answers):
             return answers
         error = ApiError(
@@ -176,7 +177,7 @@ class DividedRequest:
         return entries
 
     def _together(self, answers: Sequence[Response]) -> Response:
-        """Where a part is refused as a whole, without entries, all is: its entries would be missing."""
+        """If a part is refused as a whole, without entries, the whole request is: its entries would be missing."""
         failed = (
             each for each in answers if getattr(each, "error_code", ErrorCode.none) is not ErrorCode.none
         )
@@ -191,7 +192,7 @@ class DividedRequest:
 def divided(
     request: ControllerRequest, image: MetadataImage, max_records: int, reply: Reply
 ) -> DividedRequest | None:
-    """None for a request that is decided at once: most are, and one that asks for more than an operation may, which is
+    """None for a request that is decided at once: most are. So is one with more than an operation may hold, which is
     refused as a whole."""
     division = _DIVISIONS.get(request.api_key)
     weight = _weight(request, image)
@@ -209,7 +210,7 @@ def divided(
 
 
 def may_be_divided(request: ControllerRequest, image: MetadataImage) -> bool:
-    """Whether an audit note of the request may be that of a part, after which a controller may have been lost."""
+    """Whether an audit note of the request may cover one part only, after which the controller may have failed."""
     return _weight(request, image) > UNDIVIDED_WEIGHT
 
 

@@ -69,13 +69,6 @@ def audit_record(
     return NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, value),))
 
 
-def audit_notes(record: NoOpRecord) -> tuple[AuditNote, ...]:
-    """The notes that a record carries, none or one; raises protobuf's DecodeError when one is garbage."""
-    return tuple(
-        AuditNote.FromString(value) for tag, value in record.unknown_tagged_fields if tag == AUDIT_NOTE_TAG
-    )
-
-
 class LogWriter:
     """All methods raise raft's NotLeaderError; what was proposed before it is for the controller to give up."""
 
@@ -110,7 +103,7 @@ class LogWriter:
             self._write_transaction(now_ms, leader_epoch, noted, api_name(request.api_key))
 
     def write_own(self, now_ms: int, leader_epoch: int, records: Sequence[MetadataRecord]) -> None:
-        """Records that no request asked for; where they do not fit one batch, each part stands for itself."""
+        """Controller-initiated records; if they do not fit one batch, each batch is a change of its own."""
         limit = self._config.max_records_per_batch
         for start in range(0, len(records), limit):
             self._write_apart(now_ms, leader_epoch, records[start : start + limit])
@@ -140,7 +133,7 @@ class LogWriter:
         result: ControllerResult | None = None,
         request: ControllerRequest | None = None,
     ) -> None:
-        """In one batch, or else each half."""
+        """In one batch, or else recursively in two halves."""
         noted = records if result is None or request is None else self._with_note(records, result, request)
         if self._fits_one_batch(now_ms, leader_epoch, noted):
             return
@@ -212,7 +205,7 @@ class LogWriter:
         self._propose(now_ms, leader_epoch, proposed, groups)
 
     def _decide(self, entries: Sequence[Entry]) -> tuple[Proposed, list[bytes]]:
-        """Replayed before it is proposed: what cannot be replayed must never get into the log."""
+        """Replayed before it is proposed: a record that cannot be replayed must never reach the log."""
         level = self._timeline.image.metadata_version
         if not any(isinstance(entry, FeatureLevelRecord) for entry in entries):
             values = _encoded(entries, level)
@@ -244,7 +237,7 @@ def _encoded(entries: Sequence[Entry], level: int) -> list[bytes]:
 
 
 def _is_carried_out(request: ControllerRequest, response: Response | None) -> bool:
-    """Whether a broker that lost the answer may report success to its client; no other node asks for it."""
+    """Whether a broker that lost the response may report success to its client; no other node reads this."""
     return bool(request.forwarding_id) and not request.is_part and not tells_error(response)
 
 

@@ -35,7 +35,7 @@ class Bucket:
         return self.tokens + self.rate * (now_ms - self.filled_at_ms) / 1000 >= self.burst
 
     def fill(self, rate: float, burst: float, now_ms: int) -> None:
-        """A clock that was set back adds nothing."""
+        """A clock that went backwards adds no tokens."""
         elapsed_ms = max(0, now_ms - self.filled_at_ms)
         self.tokens = min(burst, self.tokens + rate * elapsed_ms / 1000)
         self.filled_at_ms, self.rate, self.burst = now_ms, rate, burst
@@ -70,7 +70,7 @@ class Buckets(Generic[Key]):
         return bucket
 
     def _forget_idle(self, now_ms: int) -> None:
-        """A bucket that is full by now is as good as a new one."""
+        """A full bucket equals a new one, so it is dropped."""
         if len(self._kept) >= _BUCKETS_KEPT:
             self._kept = {key: bucket for key, bucket in self._kept.items() if not bucket.is_full_by(now_ms)}
 
@@ -120,7 +120,7 @@ class MutationQuotas:
         now_ms: int,
         charges: MutationCharges,
     ) -> None:
-        """Raises THROTTLING_QUOTA_EXCEEDED, and charges nothing, when the bucket is overdrawn already."""
+        """Raises THROTTLING_QUOTA_EXCEEDED, and charges nothing, if the bucket is already overdrawn."""
         allowance = allowance_of(quotas, request.principal, request.client_id)
         if allowance is None:
             return

@@ -1,4 +1,4 @@
-"""The tasks that the active controller does from time to time, and when each is due."""
+"""The periodic tasks of the active controller, and when each is due."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from kquorum.wire.schema import MetadataRecord
 
 
 class Outcome(NamedTuple):
-    """`has_more`: the task did a slice of its work, and wants to go on as soon as others had their turn."""
+    """`has_more`: the task did a slice of its work, and continues after other tasks and requests."""
 
     records: tuple[MetadataRecord, ...] = ()
     has_more: bool = False

@@ -1,4 +1,4 @@
-"""How a request is refused as a whole, by a controller or an authorizer: each API has its own shape for that."""
+"""Responses that refuse a request as a whole, by a controller or an authorizer: each API has its own shape."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -105,7 +105,7 @@ def refusal(request: ControllerRequest, error: ApiError) -> Response:
 
 
 def not_loaded(request: ControllerRequest) -> ApiError:
-    """Makes every client ask again, here or elsewhere: Kafka's replicas give up at other errors."""
+    """A retriable error for every client: Kafka's replicas stop at other errors."""
     code = ErrorCode.broker_not_available if request.api_key in RAFT_APIS else ErrorCode.not_controller
     reason = "This node has not yet loaded the metadata log, so it does not know who may do what; ask again."
     return ApiError(code, reason)

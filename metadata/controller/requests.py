@@ -1,6 +1,5 @@
-"""What goes into a handler, how it refuses, and what is answered before any handler: requests without a subject, and
-requests whose time is up.
-"""
+"""The input of a handler, its errors, and the responses that need no handler: for requests without entries, and for
+those whose timeout has passed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -57,19 +56,19 @@ class ApiError(Exception):
 
 
 def cut_message(message: str) -> str:
-    """One that quotes a huge name or value is cut, or no answer could hold it."""
+    """A message that quotes a huge name or value is cut, because no response could hold it."""
     return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}..."
 
 
 def not_controller(leader_id: int, node_id: int) -> ApiError:
-    """A replica that resigned remembers itself as the leader of its epoch; that is no news for a client."""
+    """A leader that resigned still has itself as the leader of its epoch; a client must not be sent back to it."""
     is_known = leader_id >= 0 and leader_id != node_id
     known = f"node {leader_id} is" if is_known else "no active controller is known"
     return ApiError(ErrorCode.not_controller, f"This node is not the active controller; {known}.")
 
 
 def throttled(response: Response, throttle_time_ms: int) -> Response:
-    """The same answer, which says how long to wait: all that the controller decides have the field."""
+    """The same response with a throttle time: every API that the controller decides has the field."""
     answer: Any = response
     throttled_answer: Response = replace(answer, throttle_time_ms=throttle_time_ms)
     return throttled_answer
@@ -118,7 +117,7 @@ def asks_for_nothing(request: ControllerRequest) -> bool:
 
 
 def check_deadline(request: ControllerRequest, now_ms: int) -> None:
-    """Raises REQUEST_TIMED_OUT when the request's timeout passed between its arrival and now; 0 is over at once."""
+    """Raises REQUEST_TIMED_OUT if the request's timeout has passed since its arrival; a timeout of 0 always has."""
     if request.api_key not in _WITH_TIMEOUT:
         return
     timeout_ms: int = request.body.timeout_ms

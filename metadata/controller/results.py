@@ -1,4 +1,4 @@
-"""What comes out of a handler."""
+"""The output of a handler."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -61,7 +61,7 @@ def stretches(entries: Iterable[Entry]) -> Iterator[RecordRun | list[MetadataRec
 
 
 def plain_records(entries: Iterable[Entry]) -> list[MetadataRecord]:
-    """The entries, none of which is a run."""
+    """The entries without runs."""
     records: list[MetadataRecord] = []
     for each in entries:
         assert not isinstance(each, RecordRun), "these records are decided one by one"
@@ -76,7 +76,7 @@ Publisher = Callable[[MetadataImage, MetadataDelta], None]
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What follows from the log but stands in no image: it is neither compared nor snapshotted."""
+    """Derived from the log but not part of an image: neither compared nor snapshotted."""
 
     registration_offsets: Map[int, int] = field(default_factory=Map)
     last_note_hash: bytes = NO_NOTE_HASH
@@ -131,9 +131,9 @@ class Timeline:
 
     @property
     def is_far_ahead(self) -> bool:
-        """Whether so much is proposed and not committed that nothing else should be decided of the controller's own
-        accord: slice after slice, each of many hops of the leader's loop, would leave the followers' fetches no room,
-        and a leader without fetches gives up."""
+        """Whether so many records are uncommitted that the controller should start no further work by itself: slice
+        after slice would leave the leader's loop no time for the followers' fetches, and a leader without fetches
+        resigns."""
         return self.last_offset - self.loader.last_applied_offset >= RECORDS_AHEAD
 
     @property
@@ -173,6 +173,7 @@ class Timeline:
             self.loader.handle_commit(batches)
             return
         for batch in batches:
+            # Control batches within an own open transaction wait with it: the loader gets batches in their order.
             if self._held_back and batch.is_control:
                 self._held_back.append(batch)
             elif batch.is_control:
@@ -188,7 +189,7 @@ class Timeline:
         return self.loader.handle_slice(batches)
 
     def handle_snapshot(self, snapshot: LoadedSnapshot) -> None:
-        """Start over from a snapshot: a standby that had fallen far behind was sent one, or has just begun with its
+        """Start over from a snapshot: either a standby that was far behind received it, or the node starts with its
         own."""
         assert not self._proposed, "who follows proposes nothing"
         note = snapshot.last_audit_note
@@ -196,10 +197,11 @@ class Timeline:
         self.loader.handle_snapshot(snapshot.image, note, snapshot.state_hash)
 
     def revert(self) -> None:
-        """Forget what was proposed and not committed. What is committed of an open transaction is the loader's to hold
-        back from now on: another controller will end it."""
+        """Drop what was proposed and not committed. From now on the loader holds back the committed part of an open
+        transaction: another controller will end it."""
         self._proposed.clear()
         held_back, self._held_back = self._held_back, []
+        # Committed, but never loaded: they were to be adopted as one state at the transaction's end.
         if held_back:
             self.loader.handle_commit(held_back)
 

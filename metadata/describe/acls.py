@@ -1,10 +1,12 @@
 """DescribeAcls: the access control entries that a filter asks for, whether or not anything enforces them."""
 
-from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 from kquorum.metadata.controller.requests import ApiError
-from kquorum.metadata.controller.security.acls import filter_of, pattern_of
+from kquorum.metadata.controller.security.acls import AclFilter, filter_of, pattern_of
 from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.describe.slices import Elements, Steps, ordered
 from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.wire.messages.describe_acls import (
     AclDescription,
@@ -13,21 +15,40 @@ from kquorum.wire.messages.describe_acls import (
     DescribeAclsResponse,
 )
 
+# So that no element takes longer to make and encode than a slice may.
+ENTRIES_OF_A_RESOURCE: Final = 200
 
-def describe_acls(question: DescribeRequest) -> DescribeAclsResponse:
+
+def describe_acls(question: DescribeRequest) -> DescribeAclsResponse | Elements:
     request: DescribeAclsRequest = question.body
     acl_filter = filter_of(request)
     try:
         acl_filter.check()
     except ApiError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
-    found = acl_filter.select(question.image.security.acls.values())
-    resources = [_resource(list(acls)) for _, acls in groupby(found, key=pattern_of)]
-    return DescribeAclsResponse(error_message=None, resources=tuple(resources))
+    return Elements(DescribeAclsResponse(error_message=None), "resources", _resources(question, acl_filter))
+
+
+def _resources(question: DescribeRequest, acl_filter: AclFilter) -> Steps[DescribeAclsResource]:
+    """One for each pattern, and for a pattern with many entries more than one."""
+    found = ordered(
+        question.image.security.acls.values(), key=attrgetter("binding"), is_wanted=acl_filter.matches
+    )
+    some: list[AccessControlEntry] = []
+    for acl in found:
+        if acl is None:
+            yield None
+            continue
+        if some and (len(some) == ENTRIES_OF_A_RESOURCE or pattern_of(some[0]) != pattern_of(acl)):
+            yield _resource(some)
+            some = []
+        some.append(acl)
+    if some:
+        yield _resource(some)
 
 
 def _resource(acls: list[AccessControlEntry]) -> DescribeAclsResource:
-    """The entries of one pattern."""
+    """Entries of one pattern."""
     return DescribeAclsResource(
         resource_type=acls[0].resource_type,
         resource_name=acls[0].resource_name,

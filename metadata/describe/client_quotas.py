@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from kquorum.metadata.controller.configs.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.describe.slices import Elements, ordered
 from kquorum.metadata.image.quotas import QuotaEntity
 from kquorum.wire.messages.describe_client_quotas import (
     ComponentData,
@@ -19,19 +20,20 @@ from kquorum.wire.messages.error_codes import ErrorCode
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = 0, 1, 2
 
 
-def describe_client_quotas(question: DescribeRequest) -> DescribeClientQuotasResponse:
+def describe_client_quotas(question: DescribeRequest) -> DescribeClientQuotasResponse | Elements:
     """Every component must match; `strict` leaves no room for types that no component names."""
     request: DescribeClientQuotasRequest = question.body
     try:
         names, kinds = _filter(request.components)
     except ApiError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
-    found = [
-        _entry(entity, quotas)
-        for entity, quotas in sorted(question.image.client_quotas.entities.items(), key=_order)
-        if _matches(dict(entity), names, kinds, is_strict=request.strict)
-    ]
-    return DescribeClientQuotasResponse(error_message="", entries=tuple(found))
+    found = ordered(
+        question.image.client_quotas.entities.items(),
+        key=_order,
+        is_wanted=lambda item: _matches(dict(item[0]), names, kinds, is_strict=request.strict),
+    )
+    steps = (None if item is None else _entry(*item) for item in found)
+    return Elements(DescribeClientQuotasResponse(error_message=""), "entries", steps)
 
 
 def _entry(entity: QuotaEntity, quotas: Mapping[str, float]) -> EntryData:

@@ -8,6 +8,7 @@ was named ListClientMetricsResources.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, Final
 
 from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType, Update
@@ -36,6 +37,7 @@ from kquorum.metadata.controller.configs.alter_configs import node_id_of
 from kquorum.metadata.controller.requests import ApiError
 from kquorum.metadata.controller.topics.names import check_topic_name
 from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.metadata.describe.slices import Elements, Steps, ordered
 from kquorum.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
@@ -65,33 +67,37 @@ from kquorum.wire.protocol.arrays import array_length
 from kquorum.wire.protocol.headers import EncodedBody
 
 
-def list_config_resources(question: DescribeRequest) -> ListConfigResourcesResponse:
+def list_config_resources(question: DescribeRequest) -> ListConfigResourcesResponse | Elements:
     request: ListConfigResourcesRequest = question.body
     supported = (CLIENT_METRICS,) if question.version == 0 else tuple(sorted(_NAMES))
     asked = tuple(dict.fromkeys(request.resource_types))
     types = asked or supported
     if not set(types) <= set(supported):
         return ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
-    resources = [
-        ListedConfigResource(resource_type=resource_type, resource_name=name)
-        for resource_type in types
-        for name in _NAMES[resource_type](question.image)
-    ]
-    return ListConfigResourcesResponse(config_resources=tuple(resources))
+    return Elements(ListConfigResourcesResponse(), "config_resources", _listed(question.image, types))
+
+
+def _listed(image: MetadataImage, types: Iterable[int]) -> Steps[ListedConfigResource]:
+    for resource_type in types:
+        for name in ordered(_NAMES[resource_type](image), key=_NAME_ORDER.get(resource_type, str)):
+            if name is None:
+                yield None
+            else:
+                yield ListedConfigResource(resource_type=resource_type, resource_name=name)
 
 
 def _topics(image: MetadataImage) -> Iterable[str]:
-    return sorted(image.topics.by_name)
+    return image.topics.by_name
 
 
 def _brokers(image: MetadataImage) -> Iterable[str]:
     """Fenced ones too: they are registered, and have their configs."""
-    return map(str, sorted(image.cluster.brokers))
+    return map(str, image.cluster.brokers)
 
 
 def _configured(resource_type: int) -> Callable[[MetadataImage], Iterable[str]]:
     """What is there only by being configured."""
-    return lambda image: sorted(each.name for each in image.configs.resources if each.type == resource_type)
+    return lambda image: (each.name for each in image.configs.resources if each.type == resource_type)
 
 
 _NAMES: Mapping[int, Callable[[MetadataImage], Iterable[str]]] = {
@@ -101,6 +107,10 @@ _NAMES: Mapping[int, Callable[[MetadataImage], Iterable[str]]] = {
     CLIENT_METRICS: _configured(CLIENT_METRICS),
     GROUP: _configured(GROUP),
 }
+
+
+# Others by name.
+_NAME_ORDER: Mapping[int, Callable[[str], Any]] = {BROKER: int, BROKER_LOGGER: int}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +169,6 @@ def _text(value: ConfigValue) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def describe_configs(question: DescribeRequest) -> DescribeConfigsResponse:
-    request: DescribeConfigsRequest = question.body
-    return DescribeConfigsResponse(results=tuple([result for result, _ in _results(question, request)]))
 
 
 # Of all resources of a request together: some 3,000 topics with all their configs, and an answer of some 20 MB. A
@@ -379,24 +384,28 @@ ENTRIES_AT_ONCE: Final = 300
 _THROTTLE_TIME_BYTES: Final = 4
 
 
-def describe_configs_in_slices(question: DescribeRequest) -> Iterator[EncodedBody | None]:
-    """None after each slice, and last the response. All of it is of the question's one image."""
+def describe_configs(
+    question: DescribeRequest, refused: Sequence[DescribeConfigsResult] = ()
+) -> Iterator[EncodedBody | None]:
+    """None after each slice, and last the response. All of it is of the question's one image. The results of `refused`
+    follow those of the request's resources."""
     request: DescribeConfigsRequest = question.body
     version = question.version
     is_flexible = DescribeConfigsResponse.is_flexible(version)
     start, end = _around_results(version, is_flexible=is_flexible)
     parts: list[bytes] = []
     part: list[DescribeConfigsResult] = []
-    entries = 0
-    for number, (result, its_entries) in enumerate(_results(question, request), 1):
+    entries, total = 0, len(request.resources) + len(refused)
+    results = chain(_results(question, request), zip(refused, repeat(1)))
+    for number, (result, its_entries) in enumerate(results, 1):
         part.append(result)
         entries += its_entries
-        if entries >= ENTRIES_AT_ONCE and number < len(request.resources):
+        if entries >= ENTRIES_AT_ONCE and number < total:
             parts.append(_encoded_results(part, version, is_flexible=is_flexible))
             part, entries = [], 0
             yield None
     parts.append(_encoded_results(part, version, is_flexible=is_flexible))
-    count = array_length(len(request.resources), is_flexible=is_flexible)
+    count = array_length(total, is_flexible=is_flexible)
     yield EncodedBody(b"".join((start, count, *parts, end)))
 
 

@@ -169,13 +169,13 @@ class MemberGate:
         self._image = image
         self._principal_of = principal_of
 
-    def client_of(self, caller: Caller) -> str:
-        """Its principal; its address where it shows no certificate, or one without a principal."""
+    def principal_of(self, caller: Caller) -> str | None:
+        """None where it shows no certificate, or one without a principal."""
         certificate = _certificate_of(caller)
         try:
-            return client_of(caller) if certificate is None else self._principal_of(certificate)
+            return None if certificate is None else self._principal_of(certificate)
         except UnnamedCertificate:
-            return client_of(caller)
+            return None
 
     async def admit(self, context: Context, api_key: ApiKey) -> None:
         """Ends the call of who lacks the right."""

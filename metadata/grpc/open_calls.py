@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-from kquorum.metadata.grpc.access import Caller, MemberGate, client_of
+from kquorum.metadata.grpc.access import MemberGate, client_of
 
 _Behaviour = Callable[[Any, Any], Any]
 
@@ -22,19 +22,22 @@ class TooManyCalls(Exception):
 
 
 class OpenCalls:
-    """`clients` are the clients with open calls, by name."""
+    """`clients` are the clients with open calls, by name. Of clients without a principal that share an address,
+    `connections` has each connection's calls, by the address and the connection."""
 
     def __init__(self, most: int, most_of_client: int) -> None:
         self._most = most
         self._most_of_client = most_of_client
         self.open = 0
         self.clients: Counter[str] = Counter()
+        self.connections: dict[str, Counter[str]] = {}
 
-    def take(self, client: str) -> Callable[[], None]:
-        """Count a call in; answers how to count it out, once. Raises TooManyCalls."""
-        if self.clients[client] >= self._most_of_client:
+    def take(self, client: str, connection: str | None = None) -> Callable[[], None]:
+        """Count a call in; answers how to count it out, once. `connection` is for a client that is only an address.
+        Raises TooManyCalls."""
+        if self.clients[client] >= self._most_of_client and not self._has_a_part(client, connection):
             raise TooManyCalls(
-                f"{client} has {self._most_of_client} calls open at this node, and no more are allowed to one client: "
+                f"{client} has {self.clients[client]} calls open at this node, and no more are allowed to one client: "
                 "end some, or raise kquorum.grpc.max.open.calls.per.client"
             )
         if self.open >= self._most:
@@ -42,16 +45,26 @@ class OpenCalls:
                 f"{self._most} calls are open at this node, and no more are allowed to all clients together: ask "
                 "another node, or raise kquorum.grpc.max.open.calls"
             )
-        self.open += 1
-        self.clients[client] += 1
+        self._count(client, connection, 1)
+        return lambda: self._count(client, connection, -1)
 
-        def give_back() -> None:
-            self.open -= 1
-            self.clients[client] -= 1
-            if not self.clients[client]:
-                del self.clients[client]
+    def _has_a_part(self, client: str, connection: str | None) -> bool:
+        """Whether the connection has less than its part of the calls of its address. It is let in then, so that other
+        connections of the address do not shut it out; all of them together have twice as many at the very most."""
+        if connection is None or self.clients[client] >= 2 * self._most_of_client:
+            return False
+        of_address = self.connections.get(client, Counter())
+        connections = len(of_address) + (connection not in of_address)
+        return of_address[connection] < max(1, self._most_of_client // connections)
 
-        return give_back
+    def _count(self, client: str, connection: str | None, change: int) -> None:
+        self.open += change
+        _add(self.clients, client, change)
+        if connection is not None:
+            of_address = self.connections.setdefault(client, Counter())
+            _add(of_address, connection, change)
+            if not of_address:
+                del self.connections[client]
 
     @contextlib.contextmanager
     def held(self, client: str) -> Iterator[None]:
@@ -63,13 +76,19 @@ class OpenCalls:
             give_back()
 
 
+def _add(counts: Counter[str], key: str, change: int) -> None:
+    counts[key] += change
+    if not counts[key]:
+        del counts[key]
+
+
 class BoundedCalls(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """For the interceptors of a server: each call is counted for its principal, or for the address of an anonymous
-    client; one above a limit ends with RESOURCE_EXHAUSTED."""
+    """For the interceptors of a server: each call is counted for its principal, or for the address and the connection
+    of an anonymous client; one above a limit ends with RESOURCE_EXHAUSTED."""
 
     def __init__(self, calls: OpenCalls, gate: MemberGate | None) -> None:
         self._calls = calls
-        self._client_of: Callable[[Caller], str] = client_of if gate is None else gate.client_of
+        self._gate = gate
         self._bounded: dict[Any, Any] = {}
 
     async def intercept_service(
@@ -116,7 +135,10 @@ class BoundedCalls(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
     async def _admit(self, context: Any) -> Callable[[], None]:
         try:
-            return self._calls.take(self._client_of(context))
+            principal = None if self._gate is None else self._gate.principal_of(context)
+            if principal is not None:
+                return self._calls.take(principal)
+            return self._calls.take(client_of(context), context.peer())
         except TooManyCalls as refusal:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(refusal))
             raise

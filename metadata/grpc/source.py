@@ -146,7 +146,7 @@ class CommittedLog:
         self._wake()
 
     def read(self, start_offset: int, end_offset: int) -> tuple[LogBatch, ...]:
-        """Some batches, the first of which holds `start_offset`, all below `end_offset` (committed).
+        """Some batches from the one that holds `start_offset` on, all below `end_offset` (committed).
 
         Raises OffsetOutOfRange when the log starts later by now, LogUnreadable for damage.
         """

@@ -102,8 +102,8 @@ def field_changes(
     for name in names:
         old = None if before is None else getattr(before, name)
         new = None if after is None else getattr(after, name)
-        is_told = old != new if before is not None and after is not None else (old or new) not in (None, ())
-        if is_told:
+        is_change = old != new if before is not None and after is not None else (old or new) not in (None, ())
+        if is_change:
             found.append(FieldChange(name, plain(old), plain(new)))
     return tuple(found)
 
@@ -196,8 +196,8 @@ def _differing(
 ) -> Iterator[tuple[int, PartitionState | None, PartitionState | None]]:
     """The partitions that are not the same in both tables; the columns tell which, so only these are looked at."""
     changed = new_table.ids_not_in(old_table)
-    gone = np.setdiff1d(old_table.ids, new_table.ids)
-    for partition_id in np.union1d(changed, gone).tolist():
+    removed = np.setdiff1d(old_table.ids, new_table.ids)
+    for partition_id in np.union1d(changed, removed).tolist():
         yield partition_id, old_table.get(partition_id), new_table.get(partition_id)
 
 

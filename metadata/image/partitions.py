@@ -197,7 +197,7 @@ class PartitionTable:
             yield from self._states(slice(start, start + _STATES_AT_ONCE))
 
     def items_of(self, ids: Column) -> Iterator[tuple[int, PartitionState]]:
-        """The partitions with these ids, all of which are in the table, in their order."""
+        """The partitions with these ids, in their order. All ids must be in the table."""
         rows = self.ids.searchsorted(ids)
         for start in range(0, len(rows), _STATES_AT_ONCE):
             yield from self._states(rows[start : start + _STATES_AT_ONCE])
@@ -221,22 +221,10 @@ class PartitionTable:
         """Of how many partitions each broker is the preferred replica."""
         return _counts(self.cells[NUMBER_COLUMNS : min(NUMBER_COLUMNS + 1, self._isr_start)])
 
-    def led_by(self, broker_id: int) -> Column:
-        """Ids of the partitions that this broker leads."""
-        return self._ids_where(self.leaders == broker_id)
-
-    def in_isr(self, broker_id: int) -> Column:
-        """Ids of the partitions that have this broker in their ISR."""
-        return self._ids_where((self.isr == broker_id).any(axis=1))
-
     def in_elr(self, broker_id: int) -> Column:
         """Ids of the partitions that have this broker among their eligible leader replicas, ascending."""
         found = [each for each, lists in self.rare_lists.items() if broker_id in lists.elr]
         return np.array(sorted(found), dtype=np.int32)
-
-    def with_replica_on(self, broker_id: int) -> Column:
-        """Ids of the partitions that this broker holds a replica of."""
-        return self._ids_where((self.replicas == broker_id).any(axis=1))
 
     def leaderless(self) -> Column:
         return self._ids_where(self.leaders == NO_LEADER)
@@ -260,10 +248,6 @@ class PartitionTable:
             differs |= self._has_other_rare_lists(other)
         differing: Column = ids[differs]
         return differing
-
-    def with_changes(self, changes: Mapping[int, PartitionState]) -> "PartitionTable":
-        """A table with these partitions put in or replaced."""
-        return self.with_rows(table_of(changes)) if changes else self
 
     def with_rows(self, rows: "PartitionTable") -> "PartitionTable":
         """A table with the partitions of `rows` put in or replaced."""

@@ -7,7 +7,7 @@ from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage, Con
 from kquorum.metadata.image.configs import ConfigsImage
 from kquorum.metadata.image.directories import MIGRATING
 from kquorum.metadata.image.features import FeaturesImage
-from kquorum.metadata.image.image import MetadataImage, Provenance
+from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.loading import delta_from_values
 from kquorum.metadata.image.metadata_version import (
     DIRECTORIES,
@@ -45,17 +45,6 @@ from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
 
 _PARTITIONS_AT_ONCE = 4096
-
-
-def topic_records(image: TopicsImage, metadata_version: int) -> Iterator[MetadataRecord]:
-    for _, topic in sorted(image.by_name.items()):
-        yield TopicRecord(name=topic.name, topic_id=topic.id)
-        yield from _partitions(topic, metadata_version)
-
-
-def _partitions(topic: TopicImage, metadata_version: int) -> Iterator[PartitionRecord]:
-    for partition_id, state in topic.partitions.items():
-        yield partition_record(topic, partition_id, state, metadata_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,47 +138,36 @@ def partition_record(
 # Callers find both ways between an image and its records here.
 __all__ = [
     "delta_from_values",
-    "image_from_values",
-    "image_records",
     "image_values",
     "partition_record",
+    "records_after_topics",
+    "records_before_topics",
     "values_of_partitions",
 ]
 
 
-def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """Replayed into an empty image, these make an equal one (but for the provenance)."""
-    yield from _before_topics(image)
-    yield from topic_records(image.topics, image.metadata_version)
-    yield from _after_topics(image)
-
-
 def image_values(image: MetadataImage) -> Iterator[bytes]:
-    """The same, encoded in the record versions of the image's metadata.version.
+    """Replayed into an empty image, these make an equal one (but for the provenance). They have the record versions of
+    the image's metadata.version.
 
     Streams: some thousand partitions are encoded at a time. Raises UnsupportedVersion when that level
     has no room for something in the image.
     """
     level = image.metadata_version
-    for record in _before_topics(image):
+    for record in records_before_topics(image):
         yield encode_record(record, record_version(record, level))
     for values in topic_values(image.topics, level):
         yield from values
-    for record in _after_topics(image):
+    for record in records_after_topics(image):
         yield encode_record(record, record_version(record, level))
 
 
-def image_from_values(values: Iterator[bytes], provenance: Provenance) -> MetadataImage:
-    """Load a snapshot's record values; raises DecodeError and ReplayError (its offset is the record's ordinal)."""
-    return delta_from_values(values).apply(provenance)
-
-
-def _before_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
+def records_before_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _features(image.features)
     yield from _cluster(image.cluster)
 
 
-def _after_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
+def records_after_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _configs(image.configs)
     yield from _client_quotas(image.client_quotas)
     yield from _producer_ids(image.producer_ids)

@@ -40,6 +40,6 @@ SET_ASIDE = (
 )
 STILL_NEEDED = "keep it until the node has finished its repair, for which it needs a majority that is healthy"
 CHANGED_NOTES = (
-    "somebody changed the log, or took records out of it: keep a copy, and compare with the other nodes' logs "
+    "the log was changed, or records were taken out of it: keep a copy, and compare with the other nodes' logs "
     "(kquorum log diff)"
 )

@@ -308,11 +308,11 @@ class SnapshotComparison:
         if not first:
             return
         rest = sum(1 for _ in found)
-        told = "; ".join(_told(change) for change in first) + (f"; and {rest} more" if rest else "")
+        text = "; ".join(_described(change) for change in first) + (f"; and {rest} more" if rest else "")
         unknown = replay.unknown_count + loaded.unknown_count
         without = f" ({counted(unknown, 'record')} of unknown types left out)" if unknown else ""
         count = len(first) + rest
-        reason = f"{counted(count, 'difference')} from the replay{without}: {told}"
+        reason = f"{counted(count, 'difference')} from the replay{without}: {text}"
         self._violation(Check.SNAPSHOT_STATE, snapshot_id, reason, remedies.COMPARE)
 
     def _close(self) -> None:
@@ -387,6 +387,6 @@ class SnapshotComparison:
         )
 
 
-def _told(change: StateChange) -> str:
+def _described(change: StateChange) -> str:
     fields = ", ".join(f"{field.name} {field.before} -> {field.after}" for field in change.fields[:3])
     return f"{change.kind} {change.subject} {change.action}" + (f" ({fields})" if fields else "")

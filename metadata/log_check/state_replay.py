@@ -1,5 +1,5 @@
-"""Replays batches that were read already into images and the quorum's state, says which record of which file cannot be
-replayed, and compares the state with the hashes that a cluster recorded.
+"""Replays batches that were read already into images and the quorum's state, reports each record that cannot be
+replayed with its file, and compares the state with the hashes that a cluster recorded.
 
 A node makes its state of whole batches, or up to the record before a transaction that is still open, so an offset that
 a hash was recorded for may lie within a batch.

@@ -115,7 +115,6 @@ def _places(table: PartitionTable, ids: Column) -> Column:
 
 SCHEME: Final = 1
 MODULUS: Final = 1 << 128
-EMPTY_STATE_HASH: Final = 0
 _DIGEST_SIZE: Final = 16
 # What is hashed without a pause.
 _THINGS_AT_ONCE: Final = 500

@@ -105,9 +105,9 @@ class SaslServerSession:
         except (_Refused, ScramError, PlainError) as error:
             self._is_expecting_tokens = False
             who = "" if self._scram is None else self._scram.claimed_name
-            told = f"Authentication failed: invalid credentials with SASL mechanism {self._mechanism}"
+            text = f"Authentication failed: invalid credentials with SASL mechanism {self._mechanism}"
             reason = f"{self._mechanism} authentication{' of ' + _shown(who) if who else ''} failed: {error}"
-            return _failed(ErrorCode.sasl_authentication_failed, told, reason)
+            return _failed(ErrorCode.sasl_authentication_failed, text, reason)
 
     def _step(self, data: bytes) -> tuple[bytes, _Authenticated | None]:
         """The bytes for the client, and its principal once that is known."""

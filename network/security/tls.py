@@ -47,17 +47,15 @@ class TlsFiles:
 
     pair: KeyPair | None
     trusted: bytes | None
-    demands_certificate: bool
 
 
 def read_tls_files(keys: Mapping[str, str]) -> TlsFiles:
     """Raises SecurityConfigError."""
     now_s = time.time()
     pair, trusted = read_key_store(keys, now_s), read_trust_store(keys, now_s)
-    demands = _client_auth(keys) is ssl.CERT_REQUIRED
-    if demands and trusted is None:
+    if _client_auth(keys) is ssl.CERT_REQUIRED and trusted is None:
         raise SecurityConfigError("ssl.truststore.location", _WHOM_TO_TRUST)
-    return TlsFiles(pair, trusted, demands)
+    return TlsFiles(pair, trusted)
 
 
 def http2_context(keys: Mapping[str, str]) -> ssl.SSLContext:

@@ -27,8 +27,8 @@ def cluster_problems(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, st
     yield from _unknown_listeners(nodes)
     cluster_ids = {node.cluster_id for node in nodes}
     if len(cluster_ids) > 1:
-        told = ", ".join(sorted(str(cluster_id) for cluster_id in cluster_ids))
-        yield 0, "cluster.id", f"the nodes of one config have different cluster.id: {told}"
+        listed = ", ".join(sorted(str(cluster_id) for cluster_id in cluster_ids))
+        yield 0, "cluster.id", f"the nodes of one config have different cluster.id: {listed}"
 
 
 def _identity_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:

@@ -45,15 +45,6 @@ def properties_of(path: Path) -> list[tuple[int, str, str]]:
     return found
 
 
-def parse_properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """(line, key, value) in the format of java.util.Properties: comments, continued lines, `=`, `:` or a blank.
-
-    Raises PropertiesError.
-    """
-    for number, line in _logical_lines(text):
-        yield _key_and_value(number, line)
-
-
 def _key_and_value(number: int, line: str) -> tuple[int, str, str]:
     """Raises PropertiesError."""
     end = _end_of_key(line)

@@ -114,6 +114,7 @@ class LogFlusher:
 
     def maybe_begin(self) -> None:
         if self._is_needed and not self._is_flushing and not self._is_resting:
+            # One flush at a time: all that is written during it shares the next one.
             self._is_needed = False
             self._is_flushing = True
             truncations = self._truncations
@@ -128,5 +129,6 @@ class LogFlusher:
 
     def _flushed(self, end_offset: int, truncations: int) -> None:
         self._is_flushing = False
+        # Before the core's turn, so that the disk works during it.
         self.maybe_begin()
         self._receive(LogFlushed(end_offset, truncations))

@@ -31,7 +31,6 @@ from kquorum.raft.inputs import (
     QuorumStateWritten,
     ShutdownRequested,
     SnapshotReceived,
-    SnapshotWritten,
     TimeAdvanced,
 )
 from kquorum.raft.messages import (
@@ -352,10 +351,6 @@ class RaftDriver:
         return OutboundResponse(outbound.request_id, replace(response, records=records))
 
     # Snapshots
-
-    def snapshot_written(self, snapshot_id: OffsetAndEpoch) -> None:
-        """The state machine's own snapshot is on stable storage, under its name."""
-        self.receive(SnapshotWritten(snapshot_id))
 
     def advance_log_start(self, offset: int) -> None:
         """Have the log begin at a later offset, where a snapshot ends, as soon as nothing is under way in it."""

@@ -112,8 +112,8 @@ class SnapshotTraffic:
             data, size = self._snapshots.store.read(wanted.snapshot_id, wanted.position, wanted.max_bytes)
         except SnapshotGone as error:
             logger.warning("%s", error)
-            gone = replace(response, error=ErrorCode.snapshot_not_found, data=b"")
-            return _Answer(gone, wanted.snapshot_id if isinstance(error, SnapshotDamaged) else None)
+            not_found = replace(response, error=ErrorCode.snapshot_not_found, data=b"")
+            return _Answer(not_found, wanted.snapshot_id if isinstance(error, SnapshotDamaged) else None)
         if wanted.position >= size:
             return _Answer(replace(response, error=ErrorCode.position_out_of_range, data=b""))
         return _Answer(replace(response, data=data, size=size))

@@ -103,15 +103,10 @@ def _measure(path: Path) -> tuple[int, int, bool]:
     return content.count(b"\n"), len(content), not content.endswith(b"\n") and content != b""
 
 
-def read_elections(folder: Path) -> list[ElectionEvent]:
-    """All that is kept, oldest first; lines that a crash tore are left out. Raises OSError for unreadable files."""
-    return list(_all_events(folder))
-
-
 def read_role_events(folder: Path) -> Iterator[RoleEvent]:
     """The same without the leaders that were known, decoded as they are asked for. Raises OSError for unreadable
     files."""
-    for event in _all_events(folder):
+    for event in read_elections(folder):
         yield RoleEvent(
             node_id=event.node_id,
             timestamp_ms=event.timestamp_ms,
@@ -121,7 +116,8 @@ def read_role_events(folder: Path) -> Iterator[RoleEvent]:
         )
 
 
-def _all_events(folder: Path) -> Iterator[ElectionEvent]:
+def read_elections(folder: Path) -> Iterator[ElectionEvent]:
+    """All that is kept, oldest first; lines that a crash tore are left out. Raises OSError for unreadable files."""
     return (event for name in (OLD_FILE_NAME, FILE_NAME) for event in _events(folder / name))
 
 

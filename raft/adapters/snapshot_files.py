@@ -7,9 +7,11 @@ A snapshot that comes in is written to a `.part` file, checked from end to end o
 and its name flushed. So a file under the final name is always whole, whenever the power fails.
 """
 
+import errno
 import logging
 import os
 import re
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,6 +29,8 @@ from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import OffsetAndEpoch, log_batch
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 
+# A snapshot that was checked is not checked again for this many times as long as that took.
+CHECK_PAUSE = 9
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 # Files that were half written or marked for removal when the process ended, beside the storage's own
@@ -152,18 +156,23 @@ class SnapshotStore:
         folder: Path,
         fs: FileSystem = POSIX,
         objection: Callable[[Path, OffsetAndEpoch], str | None] = lambda _part, _snapshot_id: None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`objection` says why the state machine cannot do with a file that is a whole snapshot; None if it can."""
         self._folder = folder
         self._fs = fs
         self._objection = objection
         self._incoming: _Incoming | None = None
+        self._now_s = now_s
+        # Until when a snapshot that was found whole is not checked again.
+        self._whole_until_s: dict[OffsetAndEpoch, float] = {}
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
         """Up to `max_bytes` from `position`, and the whole file's size in bytes.
 
-        Reading from 0 checks it first: no replica should fetch gigabytes that cannot be loaded. A damaged one is set
-        aside. Raises SnapshotGone or StorageFailed.
+        Reading from 0 checks it first: no replica should fetch gigabytes that cannot be loaded. Checks take a tenth of
+        the thread's time at most, however often a replica begins. A damaged one is set aside. Raises SnapshotGone or
+        StorageFailed.
         """
         path = snapshot_path(self._folder, snapshot_id)
         if position == 0:
@@ -183,11 +192,11 @@ class SnapshotStore:
     def write_chunk(self, chunk: SnapshotChunk) -> None:
         """The next bytes; position 0 begins a new file in the place of one that was under way.
 
-        Raises StorageFull (nothing is kept then: it begins again at 0), SnapshotUnsound for what follows, or
-        StorageFailed.
+        Raises StorageFull (nothing is kept then: it begins again at 0; nor is it begun where there is less space than
+        the whole file takes), SnapshotUnsound for what follows, or StorageFailed.
         """
         try:
-            incoming = self._begin(chunk.snapshot_id) if chunk.position == 0 else self._incoming
+            incoming = self._begin(chunk) if chunk.position == 0 else self._incoming
             if incoming is None or (incoming.snapshot_id, incoming.size) != (
                 chunk.snapshot_id,
                 chunk.position,
@@ -244,9 +253,17 @@ class SnapshotStore:
 
     def _check(self, path: Path, snapshot_id: OffsetAndEpoch) -> None:
         """Retention may take the file away at any moment."""
+        begun_s = self._now_s()
+        self._whole_until_s = {
+            known: until_s for known, until_s in self._whole_until_s.items() if begun_s < until_s
+        }
+        if snapshot_id in self._whole_until_s:
+            return
         try:
             problem = problem_of(path, snapshot_id.epoch, self._fs)
             if problem is None:
+                now_s = self._now_s()
+                self._whole_until_s[snapshot_id] = now_s + CHECK_PAUSE * (now_s - begun_s)
                 return
             set_snapshot_aside(self._folder, snapshot_id, problem, self._fs)
         except StorageFailed as error:
@@ -255,12 +272,21 @@ class SnapshotStore:
             raise SnapshotGone(f"{path} is gone") from error
         raise SnapshotDamaged(f"{path} cannot be served: {problem}")
 
-    def _begin(self, snapshot_id: OffsetAndEpoch) -> _Incoming:
+    def _begin(self, chunk: SnapshotChunk) -> _Incoming:
         self.drop()
+        self._check_space(chunk.size)
+        snapshot_id = chunk.snapshot_id
         part = self._part_of(snapshot_id)
         descriptor = self._fs.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self._incoming = _Incoming(snapshot_id, part, descriptor)
         return self._incoming
+
+    def _check_space(self, size: int) -> None:
+        """A leader may claim any size: the others that write to this disk must not have to make way for it."""
+        free_bytes = self._fs.free_bytes(self._folder)
+        if size > free_bytes:
+            reason = f"the leader says that it has {size} bytes, and {free_bytes} are free"
+            raise OSError(errno.ENOSPC, reason)
 
     def _part_of(self, snapshot_id: OffsetAndEpoch) -> Path:
         """The node's own snapshot of the same name may be being written: this one has a name of its own."""

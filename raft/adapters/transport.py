@@ -75,7 +75,7 @@ class PeerConnection:
         return (endpoint.host, endpoint.port) == (self._endpoint.host, self._endpoint.port)
 
     def idle_ms(self) -> float:
-        """How long ago a request was sent, or the lane made."""
+        """How long ago a request was sent, or the connection made."""
         return (self._loop.time() - self._last_used) * 1000
 
     def send(self, request: OutboundRequest) -> None:
@@ -268,19 +268,26 @@ class KafkaTransport:
         self._idle_timeout_ms = idle_timeout_ms
         self._annotation = annotation
         self._security = security
-        self._lanes: dict[tuple[int, bool], PeerConnection] = {}
+        self._connections: dict[tuple[int, bool], PeerConnection] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     @property
-    def open_lanes(self) -> int:
-        return len(self._lanes)
+    def open_connections(self) -> int:
+        return len(self._connections)
 
     def why_unreachable(self, destination_id: int) -> str | None:
         """Why the last attempt to connect to a node failed, for a message; None if there is a connection, or none
         was wanted."""
-        lanes = (self._lanes.get((destination_id, is_fetch)) for is_fetch in (False, True))
-        return next((lane.trouble for lane in lanes if lane is not None and lane.trouble is not None), None)
+        connections = (self._connections.get((destination_id, is_fetch)) for is_fetch in (False, True))
+        return next(
+            (
+                connection.trouble
+                for connection in connections
+                if connection is not None and connection.trouble is not None
+            ),
+            None,
+        )
 
     def send(self, request: OutboundRequest) -> None:
         """`receive` gets the outcome, never before this returns."""
@@ -301,18 +308,18 @@ class KafkaTransport:
 
     def _lane_to(self, request: OutboundRequest, endpoint: Endpoint) -> PeerConnection:
         key = (request.destination_id, isinstance(request.request, FetchRequest))
-        lane = self._lanes.get(key)
-        if lane is not None and not lane.leads_to(endpoint):
+        connection = self._connections.get(key)
+        if connection is not None and not connection.leads_to(endpoint):
             logger.info("node %d is now at %s:%d", request.destination_id, endpoint.host, endpoint.port)
-            lane.close()
-            lane = None
-        if lane is None:
-            lane = PeerConnection(
+            connection.close()
+            connection = None
+        if connection is None:
+            connection = PeerConnection(
                 endpoint, self._client_id, self._request_timeout_ms, self._receive, self._security
             )
-            self._lanes[key] = lane
+            self._connections[key] = connection
             self._sweep_later()
-        return lane
+        return connection
 
     def _sweep_later(self) -> None:
         if self._sweep is None:
@@ -321,10 +328,14 @@ class KafkaTransport:
 
     def _close_idle_lanes(self) -> None:
         self._sweep = None
-        idle = [key for key, lane in self._lanes.items() if lane.idle_ms() >= self._idle_timeout_ms]
+        idle = [
+            key
+            for key, connection in self._connections.items()
+            if connection.idle_ms() >= self._idle_timeout_ms
+        ]
         for key in idle:
-            self._lanes.pop(key).close()
-        if self._lanes:
+            self._connections.pop(key).close()
+        if self._connections:
             self._sweep_later()
 
     def close(self) -> None:
@@ -332,8 +343,8 @@ class KafkaTransport:
         self._is_closed = True
         if self._sweep is not None:
             self._sweep.cancel()
-        for lane in self._lanes.values():
-            lane.close()
+        for connection in self._connections.values():
+            connection.close()
 
 
 def endpoints_of(voters: VoterSet, bootstrap_servers: Sequence[Endpoint] = ()) -> dict[int, Endpoint]:

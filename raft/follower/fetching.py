@@ -84,6 +84,8 @@ def _request_to_leader(replica: Replica) -> FetchRequest | FetchSnapshotRequest:
 def _may_fetch(replica: Replica) -> bool:
     if replica.installing is not None:
         return False
+    # A voter's Fetch acknowledges everything below its offset, so that has to be flushed first. An observer
+    # acknowledges nothing.
     return not replica.config.can_be_voter or replica.log.flushed_offset >= replica.log.log_end_offset
 
 
@@ -224,6 +226,7 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         # Asking at once for what cannot be taken would be a busy loop.
         wait_ms = replica.config.paused_fetch_interval_ms if replica.writes_are_paused else None
         replica.connections.back_off(source_id, now_ms, wait_ms)
+    # After the records: the high watermark stays within this log.
     _maybe_advance_high_watermark(replica, response.high_watermark)
 
 
@@ -254,8 +257,9 @@ def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatc
     """The batches that continue this log; from the first that does not, all are dropped (KAFKA-19012 and kin).
 
     A batch of an epoch above this replica's own cannot be: the leader of this epoch could not have written it. Neither
-    can one that holds more than a batch can: a few KiB of it would take all memory when they are replayed. What is
-    behind much compressed data is left to the next Fetch, as looking at it all would hold up the loop.
+    can one that holds more than a batch can: a few KiB of it would take all memory when they are replayed. One that has
+    more offsets than records would be found to be damage when the log is opened. What is behind much compressed data is
+    left to the next Fetch, as looking at it all would hold up the loop.
     """
     taken: list[LogBatch] = []
     plain_bytes = 0
@@ -268,6 +272,8 @@ def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatc
         try:
             plain_bytes += batch.plain_bytes
         except DecodeError:
+            break
+        if not batch.has_all_offsets:
             break
         if batch.is_control and not replica.voter_history.accepts(taken, batch):
             break

@@ -19,7 +19,7 @@ from kquorum.raft.inputs import (
     SnapshotRefused,
     SnapshotWritten,
 )
-from kquorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from kquorum.raft.messages import MAX_OFFSET, FetchSnapshotRequest, FetchSnapshotResponse
 from kquorum.raft.ready import SnapshotChunk
 from kquorum.raft.recovery import fetching_key
 from kquorum.raft.replica import Replica
@@ -46,7 +46,7 @@ def takes_nothing(replica: Replica) -> bool:
 
 def is_helpful(replica: Replica, snapshot_id: OffsetAndEpoch) -> bool:
     """Whether it can be, is not here already, and reaches beyond what this replica knows to be committed."""
-    if min(snapshot_id.offset, snapshot_id.epoch) < 0 or snapshot_id.epoch > replica.epoch:
+    if not 0 <= snapshot_id.offset <= MAX_OFFSET or not 0 <= snapshot_id.epoch <= replica.epoch:
         return False
     # A damaged log may end below a snapshot that is here; then it cannot go on from its end by that one's help.
     log = replica.log
@@ -131,7 +131,7 @@ def _take_piece(
     assert isinstance(response.data, bytes), "a received response carries bytes"
     end = download.position + len(response.data)
     is_last = end >= response.size
-    chunk = SnapshotChunk(download.snapshot_id, download.position, response.data, is_last)
+    chunk = SnapshotChunk(download.snapshot_id, download.position, response.data, is_last, response.size)
     replica.outbox.snapshot_chunks.append(chunk)
     replica.unwritten_pieces += 1
     download.position, download.size = end, response.size

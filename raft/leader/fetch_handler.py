@@ -56,16 +56,19 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
         replica.respond(request_id, response)
         return
     _note_progress(replica, leader, request, now_ms)
-    _displace_earlier_fetch(replica, leader, request)
+    # With this Fetch the replica has given the earlier one up: it waits in one at a time.
+    answer_parked_fetch(replica, leader, request.replica)
+    # A client without a replica id may have several fetches parked, so each waits under its request.
     name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
+    # Parked fetches are bounded: beyond the bound all but voters are answered early, and fetch again.
     is_crowded = len(leader.parked) >= MAX_PARKED and not replica.voters.contains(request.replica)
     wait_ms = min(request.max_wait_ms, CROWDED_WAIT_MS) if is_crowded else request.max_wait_ms
     leader.parked.add(name, DelayedFetch(request_id, request, now_ms + wait_ms))
 
 
-def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
-    """A replica waits in one Fetch at a time: with the next one it has given the earlier one up."""
-    earlier = leader.parked.pop(_progress_key(replica, request.replica))
+def answer_parked_fetch(replica: Replica, leader: Leader, fetcher: ReplicaKey) -> None:
+    """Answer the Fetch of this replica that waits, if there is one: a live replica fetches again at once."""
+    earlier = leader.parked.pop(_progress_key(replica, fetcher))
     if earlier is not None:
         # Never "nothing" while there is something: a replica may take that for having it all (`raft.recovery`).
         replica.respond(earlier.request_id, _answer_from(replica, earlier.request))
@@ -111,6 +114,7 @@ def handle_fetch_snapshot(
         max_bytes = max(1, min(request.max_bytes, replica.config.max_fetch_bytes))
         data = SnapshotSlice(request.snapshot_id, request.position, max_bytes)
         if replica.voters.contains(request.replica):
+            # As with a Fetch: it counts for the check of the quorum, and needs no BeginQuorumEpoch for a while.
             leader.fetched_since_check.add(request.replica.id)
             interval_ms = replica.config.begin_quorum_epoch_interval_ms
             leader.begin_epoch_due_ms[request.replica.id] = now_ms + interval_ms
@@ -162,11 +166,13 @@ def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_
         progress.last_caught_up_ms = now_ms
         progress.has_caught_up = True
     elif 0 <= progress.leader_end_offset_at_fetch <= request.fetch_offset:
+        # Under load it never reaches the end. It has now what the log held at its last Fetch, so it was caught up then.
         progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
         progress.has_caught_up = True
     progress.end_offset = request.fetch_offset
     progress.last_fetch_ms = now_ms
     progress.leader_end_offset_at_fetch = end_offset
+    progress.directory_id = request.replica.directory_id
     if replica.voters.contains(request.replica):
         leader.fetched_since_check.add(request.replica.id)
         confirm_by_fetch(leader, request.replica.id, request.fetch_offset)
@@ -187,15 +193,15 @@ def _forget_observers(replica: Replica, leader: Leader, now_ms: int) -> None:
     """Observers come and go, each with a directory id of its own: those long gone make room for a new one, and where
     there are too many, the one that has been silent longest."""
     most = MAX_OBSERVERS + len(replica.voters) - 1
-    gone: list[ReplicaKey] = []
+    forgotten: list[ReplicaKey] = []
     for known, progress in leader.progress.items():
         if replica.voters.contains(known):
             continue
         is_long_gone = progress.last_fetch_ms + OBSERVER_SESSION_MS <= now_ms
-        if not is_long_gone and len(leader.progress) - len(gone) < most:
+        if not is_long_gone and len(leader.progress) - len(forgotten) < most:
             break
-        gone.append(known)
-    for known in gone:
+        forgotten.append(known)
+    for known in forgotten:
         del leader.progress[known]
 
 

@@ -2,6 +2,7 @@
 
 from kquorum.raft.leader.majority import voter_end_offset
 from kquorum.raft.messages import (
+    MAX_EPOCH,
     NO_LEADER,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
@@ -62,7 +63,7 @@ def preferred_successors(
 
 def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
     if now_ms >= role.election_deadline_ms and not replica.is_shutting_down:
-        replica.become_unattached(replica.epoch + 1, now_ms, "resigned, and no other node took over")
+        _give_up_epoch(replica, role, now_ms)
         return
     for voter_id in sorted(role.unacknowledged):
         if replica.connections.is_ready(voter_id, now_ms):
@@ -74,6 +75,14 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
                 leader_endpoints=replica.known_leader_endpoints,
             )
             replica.send(voter_id, request, now_ms)
+
+
+def _give_up_epoch(replica: Replica, role: Resigned, now_ms: int) -> None:
+    if replica.epoch < MAX_EPOCH:
+        replica.become_unattached(replica.epoch + 1, now_ms, "resigned, and no other node took over")
+    else:
+        # No epoch follows, so nothing is left to wait for: the voters may still ask which epoch it is.
+        role.election_deadline_ms = now_ms + replica.config.election_timeout_ms
 
 
 def handle_end_quorum_epoch_response(

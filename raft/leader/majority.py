@@ -22,8 +22,10 @@ def maybe_advance_high_watermark(replica: Replica, leader: Leader) -> None:
     The leader counts what it has flushed, not what it has written.
     """
     if replica.high_watermark >= replica.log.log_end_offset:
-        return
+        return  # Nothing is uncommitted: an idle quorum's fetches end here.
     reached = majority_offset(voter_end_offset(replica, leader, voter) for voter in replica.voters)
+    # End offsets are exclusive: above the start offset, `reached` covers this epoch's first record. A record of an
+    # older epoch may be on a majority and still be replaced by another leader (Raft, figure 8).
     if reached > leader.epoch_start_offset and reached > replica.high_watermark:
         replica.high_watermark = reached
 
@@ -53,6 +55,8 @@ def handle_read(replica: Replica, read_id: int) -> None:
     if not isinstance(leader, Leader):
         replica.outbox.reads.append(ReadRefused(read_id, replica.leader_id, replica.epoch))
         return
+    # A response confirms the read only if its request has this correlation id or a later one, a Fetch only if it is
+    # from beyond this offset: both then were sent after the read began.
     read = PendingRead(read_id, replica.connections.next_correlation_id, replica.accumulator.next_offset)
     leader.reads.append(read)
 
@@ -81,6 +85,7 @@ def confirm_reads(replica: Replica, leader: Leader) -> None:
     the leader does not know what its predecessors have committed (Raft §8)."""
     if not leader.reads or replica.high_watermark <= leader.epoch_start_offset:
         return
+    # A leader that has removed itself leads until that is committed, but no longer counts (KIP-853).
     own = 1 if replica.is_voter else 0
     waiting = []
     for read in leader.reads:

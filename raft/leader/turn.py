@@ -8,13 +8,14 @@ from kquorum.raft.leader.majority import (
     is_asked_for,
     maybe_advance_high_watermark,
 )
-from kquorum.raft.membership import poll_change
+from kquorum.raft.membership import maybe_add_voter, poll_change
 from kquorum.raft.messages import BeginQuorumEpochRequest
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import CHECK_QUORUM, REMOVED, Leader
 
 
 def poll_leader(replica: Replica, leader: Leader, now_ms: int) -> None:
+    maybe_add_voter(replica, leader, now_ms)
     for batch in replica.accumulator.drain():
         replica.append(batch)
     maybe_advance_high_watermark(replica, leader)

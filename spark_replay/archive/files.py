@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from kquorum.spark_replay.archive.manifest import FileEntry
 from kquorum.spark_replay.decode.bases import is_whole_snapshot
-from kquorum.spark_replay.decode.files import map_file, open_listed
+from kquorum.spark_replay.decode.files import map_listed, open_listed
 from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, LogFile
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.wire.log_scan import Damage, scan_batches
@@ -146,7 +146,7 @@ def described(
     epochs, times, places = list[int](), list[int](), list[str]()
     batches = records = damaged = 0
     doubtful = -1
-    for item in scan_batches(map_file(path), base_offset=file.base_offset if is_log else 0):
+    for item in scan_batches(map_listed(path), base_offset=file.base_offset if is_log else 0):
         if isinstance(item, Damage):
             damaged += 1
             places += [f"position {item.position}: {item.reason}"] if damaged <= _PLACES_NAMED else []
@@ -186,7 +186,7 @@ def described(
 def sound_bytes(path: Path, base_offset: int | None) -> int:
     """How many bytes of a segment that is being written are whole batches, from its beginning."""
     end = 0
-    for item in scan_batches(map_file(path), base_offset=base_offset):
+    for item in scan_batches(map_listed(path), base_offset=base_offset):
         if isinstance(item, Damage):
             break
         end = item.position + len(item.data)

@@ -236,8 +236,8 @@ def _check_values(entry: Entry) -> None:
 def _difference(line: str) -> str:
     """Why the line is not what its entry is written as."""
     content = json.loads(line)
-    told = {key: value for key, value in content.items() if key != "hash"}
-    if content.get("hash") != _hash(told):
+    hashed = {key: value for key, value in content.items() if key != "hash"}
+    if content.get("hash") != _hash(hashed):
         return "was changed: its content and its hash do not belong together"
     return "does not follow the line before it: lines were changed, removed or moved"
 

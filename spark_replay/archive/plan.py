@@ -10,7 +10,7 @@ from typing import Final
 from kquorum.spark_replay.archive.files import digest, sound_bytes
 from kquorum.spark_replay.archive.manifest import ArchiveManifest, FileEntry, MemberEntry
 from kquorum.spark_replay.archive.pending import Pending
-from kquorum.spark_replay.decode.files import is_regular, map_file, scan_resolved
+from kquorum.spark_replay.decode.files import is_regular, map_listed, scan_resolved
 from kquorum.spark_replay.decode.members import Member, member_of
 from kquorum.spark_replay.decode.sources import (
     METADATA_FOLDER,
@@ -41,8 +41,8 @@ def overlaps(
     archived: Mapping[str, FileEntry],
     leftovers: Sequence[LogFile] = (),
 ) -> Iterator[str]:
-    """What is wrong with the segments of a source, of which the last one is active, beside those that are archived in
-    `folder`; and with `leftovers`, segments in it that are yet to be entered, beside both."""
+    """Yields the conflicts of the segments of a source (the last one is active) with those archived in `folder`, and of
+    `leftovers` (segments in `folder` that have no manifest entry yet) with both."""
     ends = [segment.base_offset for segment in segments[1:]]
     names = {segment.name for segment in segments}
     every = [
@@ -76,12 +76,12 @@ def _meet(left: _Range, right: _Range) -> bool:
 def _overlap(here: _Range, other: _Range) -> str:
     differing = _first_difference(here.path, other.path)
     paths = (printable(str(each.path)) for each in (here, other))
-    told = "{} and the archived {} have offsets from {} on in common".format(
+    text = "{} and the archived {} have offsets from {} on in common".format(
         *paths, max(here.start, other.start)
     )
     if differing is None:
-        return f"{told}, the same records in segments that are cut otherwise: archive this log into another folder"
-    return f"{told}, and differ from offset {differing} on"
+        return f"{text}, the same records in segments that are cut otherwise: archive this log into another folder"
+    return f"{text}, and differ from offset {differing} on"
 
 
 def _first_difference(left: Path, right: Path) -> int | None:
@@ -95,7 +95,7 @@ def _first_difference(left: Path, right: Path) -> int | None:
 
 
 def _batches(path: Path) -> Iterable[ScannedBatch]:
-    return (item for item in scan_batches(map_file(path)) if not isinstance(item, Damage))
+    return (item for item in scan_batches(map_listed(path)) if not isinstance(item, Damage))
 
 
 # Segments that a node is about to remove: renamed to `*.log.deleted`, they stay for a minute or so.
@@ -144,7 +144,7 @@ def _candidates(log_folder: Path, source: str) -> Iterator[tuple[int, int, LogFi
 def sound_end(path: Path, start: int) -> int | None:
     """Where a sound segment ends; None of an empty or damaged one, which nothing can be joined to. Raises OSError."""
     end: int | None = None
-    for item in scan_batches(map_file(path), base_offset=start):
+    for item in scan_batches(map_listed(path), base_offset=start):
         if isinstance(item, Damage):
             return None
         end = item.header.next_offset
@@ -171,11 +171,9 @@ class PlannedCopy:
 
 @dataclass(slots=True, kw_only=True)
 class MemberPlan:
-    """What is to be done for one log. `contradictions` are reasons to do nothing at all.
-
-    `leftovers` lie in the archive already, by a run that was stopped before it could enter them. `gone` are archived,
-    and no longer at the source.
-    """
+    """The pending work for one log. `contradictions` are reasons to do nothing at all. `leftovers` are in the archive
+    already, written by a run that was stopped before it could enter them in the manifest. `gone` are archived and no
+    longer at the source."""
 
     entry: MemberEntry
     member: Member

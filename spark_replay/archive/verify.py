@@ -131,11 +131,11 @@ def _head(manifest: ArchiveManifest, head: str | None) -> Iterator[Finding]:
 def _member(folder: Path, entry: MemberEntry) -> Iterator[Finding]:
     """The copied meta.properties is what readers of the archive go by."""
     found = member_of(folder / entry.folder / METADATA_FOLDER)
-    told = (entry.cluster_id, entry.node_id, entry.directory_id)
-    if told != (found.cluster_id, found.node_id, found.directory_id):
+    archived = (entry.cluster_id, entry.node_id, entry.directory_id)
+    if archived != (found.cluster_id, found.node_id, found.directory_id):
         message = (
             f"its files say cluster {found.cluster_id}, node {found.node_id}, directory {found.directory_id}; "
-            f"archived was cluster {told[0]}, node {told[1]}, directory {told[2]}"
+            f"archived was cluster {archived[0]}, node {archived[1]}, directory {archived[2]}"
         )
         yield Finding(kind="member", path=entry.folder, message=message)
 

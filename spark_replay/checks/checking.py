@@ -210,12 +210,12 @@ def _told_once(of_replay: DataFrame, of_tables: DataFrame) -> DataFrame:
     named = of_tables.where(F.col("file").endswith(".log")).select(
         "source", "check", "file", "position", "offset"
     )
-    told = named.distinct().alias("told")
+    stated = named.distinct().alias("told")
     replay = of_replay.alias("replay")
     same = {name: F.col(f"replay.{name}") == F.col(f"told.{name}") for name in named.columns}
     at_place = same["file"] & (same["offset"] | F.coalesce(same["position"], F.lit(False)))
     without_file = F.col("replay.file").isNull() & same["check"] & same["offset"]
-    return replay.join(told, same["source"] & (at_place | without_file), "left_anti")
+    return replay.join(stated, same["source"] & (at_place | without_file), "left_anti")
 
 
 def _totals(findings: DataFrame) -> dict[tuple[str, str, str], int]:

@@ -65,7 +65,7 @@ def found(
     subject: Column | None = None,
 ) -> DataFrame:
     """Each row of `frame` as a finding. `source` is taken from it, `file` and `position` where it has them; `proof` are
-    columns of offsets, of which those that are null are left out."""
+    columns of offsets; null offsets are left out."""
     place = F.col(offset) if isinstance(offset, str) else offset
     offsets = [F.col(each) if isinstance(each, str) else each for each in (*proof, place)]
     proofs = F.array_sort(

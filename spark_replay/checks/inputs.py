@@ -13,8 +13,8 @@ from kquorum.spark_replay.tables.building.state import MARKERS, state_records
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckInputs:
-    """`missing_since` holds for each damaged log the offset from which records are missing: what is derived from
-    records behind it may be wrong because of that."""
+    """`missing_since` is, for each damaged log, the offset from which records are missing: results derived from later
+    records may be wrong because of that."""
 
     tables: AuditTables
     sources: tuple[AuditedSource, ...]

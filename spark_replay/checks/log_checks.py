@@ -1,7 +1,7 @@
-"""Checks of the log as such: what could be read, whether offsets and epochs go on, who was elected, and when.
+"""Checks of the log itself: unreadable parts, continuity of offsets and epochs, elections.
 
-What a scan found wrong is in the table `damage`. A row of it beside a sound batch at the same place says that the batch
-does not go on where the one before it ended; a row without one, that there are bytes which are no sound batch.
+The faults that a scan found are in the table `damage`. A row beside a sound batch at the same place means that the
+batch does not continue the one before it; a row without a batch means bytes that are no sound batch.
 """
 
 from functools import reduce
@@ -177,8 +177,8 @@ def _no_majority(elected: DataFrame) -> DataFrame:
 
 
 def _damage(inputs: CheckInputs) -> DataFrame:
-    """`damage` with the `base_offset` of the sound batch at the same place, null where there is none. The scan tells of
-    epochs that go back, too, but only within a file: those are left to `quorum_epochs`."""
+    """`damage` with the `base_offset` of the sound batch at the same place, null if there is none. A scan also finds
+    epochs that go back, but only within a file: those are left to `quorum_epochs`."""
     batches = inputs.table("batches").select(*_PLACE, "base_offset")
     return batches.join(inputs.table("damage"), list(_PLACE), "right")
 

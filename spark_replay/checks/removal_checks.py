@@ -58,13 +58,13 @@ def _topics(inputs: CheckInputs, state: DataFrame) -> DataFrame:
     was_removed = last["record_type"] == _REMOVED
     kept = events.select("*", last.alias("last")).withColumns({"exists": exists, "removed": was_removed})
     again = kept.where(made & F.col("last").isNotNull())
-    gone = kept.where(~made & ~F.col("exists") & (F.col("removed") | _is_known(inputs)))
+    removed = kept.where(~made & ~F.col("exists") & (F.col("removed") | _is_known(inputs)))
     return _told(
         again,
         F.concat(F.lit("the topic is made again, after offset "), F.col("last.state_offset").cast("string")),
     ).unionByName(
         _told(
-            gone,
+            removed,
             F.concat(
                 _type(),
                 F.when(
@@ -113,9 +113,9 @@ def _brokers(inputs: CheckInputs, state: DataFrame) -> DataFrame:
     """A broker is fenced, changed and unregistered only while registered, and under the epoch of its registration."""
     events = of_types(state, REGISTER, UNREGISTER, CHANGE, FENCE, UNFENCE)
     p = F.from_json("payload", "broker_epoch long, epoch long")
-    told = events.withColumn("epoch_told", F.coalesce(p["broker_epoch"], p["epoch"]))
-    last = _last_before(told, (REGISTER, UNREGISTER), "broker_id")
-    kept = told.select("*", last.alias("last")).where(F.col("record_type") != REGISTER)
+    with_epochs = events.withColumn("epoch_told", F.coalesce(p["broker_epoch"], p["epoch"]))
+    last = _last_before(with_epochs, (REGISTER, UNREGISTER), "broker_id")
+    kept = with_epochs.select("*", last.alias("last")).where(F.col("record_type") != REGISTER)
     is_registered = F.coalesce(F.col("last.record_type") == REGISTER, F.lit(False))
     was_removed = F.coalesce(F.col("last.record_type") == UNREGISTER, F.lit(False))
     unregistered = kept.where(~is_registered & (was_removed | _is_known(inputs)))
@@ -146,7 +146,7 @@ def _brokers(inputs: CheckInputs, state: DataFrame) -> DataFrame:
 
 
 def _configs(state: DataFrame) -> DataFrame:
-    """No config of a topic behind its removal. One before it may be of a topic that an earlier log knew."""
+    """No config of a topic after its removal. A config before its creation may belong to a topic of an earlier log."""
     of_topics = F.get_json_object("payload", "$.resource_type") == str(TOPIC_RESOURCE)
     configs = of_types(state, "ConfigRecord").where(of_topics)
     events = configs.unionByName(_with_names(state, of_types(state, _TOPIC, _REMOVED)))

@@ -19,11 +19,11 @@ from kquorum.snapshots.checking import SnapshotFault
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.spark_replay.audit_folder import AuditedSource
 from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
-from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from kquorum.wire.batch_walk import walk_batches
 
-# Of each check and log; what there is more is only counted. A log of which every record is wrong needs no more.
+# Findings listed per check and log; the rest is only counted. For a log in which every record is wrong, this is enough.
 KEPT: Final = 10_000
 
 _CHECKS: Final[Mapping[Check, CheckName]] = {
@@ -52,8 +52,8 @@ COUNTED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDigest:
-    """`file_hash` is of the bytes; `state_hash` of the image, which is the same in whatever order and form the records
-    stand; None where the snapshot is damaged."""
+    """`file_hash` is over the bytes; `state_hash` over the image, so it does not depend on the order and form of the
+    records. None if the snapshot is damaged."""
 
     file: str
     file_hash: str
@@ -63,8 +63,8 @@ class SnapshotDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What the replay of one log came to. `findings` are rows of the schema FINDINGS. `why_not` is set, and everything
-    else empty, where its files cannot be read any more."""
+    """The result of replaying one log. `findings` are rows of the schema FINDINGS. If the files can no longer be read,
+    `why_not` has the reason and the rest is empty."""
 
     source: str
     findings: tuple[tuple[Any, ...], ...] = ()
@@ -90,7 +90,7 @@ def replay_source(
 
 def _view(file: LogFile) -> memoryview:
     """As many bytes as were audited: a running node appends. Raises OSError for a file that is shorter now."""
-    view = map_file(file.path)
+    view = map_listed(file.path)
     if len(view) < file.size_in_bytes:
         raise OSError(0, f"{file.name} is shorter than when it was audited")
     return view[: file.size_in_bytes]

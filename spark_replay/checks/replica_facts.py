@@ -126,8 +126,8 @@ def _covering(sources: Sequence[AuditedSource], first: str, last: str) -> Column
 def _by_offset(
     inputs: CheckInputs, log: DataFrame, disputed: DataFrame, sources: Sequence[AuditedSource]
 ) -> DataFrame:
-    """Of the batches that not all hold: for each offset who holds what. A batch that cannot be taken apart counts as
-    one record."""
+    """For the batches that not all logs hold: which log holds each offset. A batch that cannot be decoded counts as one
+    record."""
     place = ("source", "file", "position")
     batches = log.join(disputed.select(*_BATCH), list(_BATCH), "left_semi")
     held = batches.select(*place, F.struct(*_BATCH).alias("batch"))

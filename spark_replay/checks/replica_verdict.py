@@ -77,7 +77,7 @@ def _verdict_on(
     difference: Difference, facts: ReplicaFacts, sound_snapshots: Mapping[str, Mapping[str, int]]
 ) -> ReplicaFinding:
     offset, sides = difference.offset, difference.sides
-    told = "; ".join(_side_text(side) for side in sides)
+    listed = "; ".join(_side_text(side) for side in sides)
     why = _violated(difference, facts, sound_snapshots)
     fewer = min(sides, key=lambda side: (len(side.sources), side.sources))
     yielding = min(sides, key=lambda side: _last_epoch(side, facts))
@@ -90,8 +90,8 @@ def _verdict_on(
             f"everything from offset {offset} on when a leader of a later epoch tells of it; nothing proves that it "
             "was committed"
         )
-        return _difference_finding(yielding, False, offset, proof, f"{told}. This is {why}")
-    return _difference_finding(fewer, True, offset, proof, f"{told}. {why}")
+        return _difference_finding(yielding, False, offset, proof, f"{listed}. This is {why}")
+    return _difference_finding(fewer, True, offset, proof, f"{listed}. {why}")
 
 
 def _difference_finding(
@@ -169,8 +169,8 @@ def _proof_of(side: Side, offset: int, sound_snapshots: Mapping[str, Mapping[str
 
 
 def _tails(facts: ReplicaFacts, mark: Watermark) -> Iterator[ReplicaFinding]:
-    """Of every log that goes on where no majority follows: what is there, and why it counts for nothing yet. A log that
-    will drop its end has been told of with the difference."""
+    """The end of every log beyond the majority: its records, and why they are not committed. A log that will drop its
+    end was reported with the difference."""
     if mark.majority_below is None:
         return
     sides = () if facts.difference is None else facts.difference.sides

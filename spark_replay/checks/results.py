@@ -33,7 +33,7 @@ class FoundRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
     """`checked` counts `unit`s. `violations` and `notes` count all findings, `first` holds some of them, violations
-    first. `skipped` says what was not looked at, and why."""
+    first. `skipped` has the parts that were not checked, and why."""
 
     source: str
     check: CheckName

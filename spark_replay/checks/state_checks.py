@@ -59,12 +59,12 @@ def leaders(inputs: CheckInputs) -> DataFrame:
 
 def in_sync_replicas(inputs: CheckInputs) -> DataFrame:
     """Every broker of the ISR is one of the replicas."""
-    strangers = F.array_except("isr", "replicas")
-    wrong = inputs.table("partition_history").where(F.size(strangers) > 0)
+    not_replicas = F.array_except("isr", "replicas")
+    wrong = inputs.table("partition_history").where(F.size(not_replicas) > 0)
     reason = F.format_string(
         "the ISR [%s] has [%s], not among the replicas [%s]",
         _ids("isr"),
-        F.concat_ws(" ", strangers.cast("array<string>")),
+        F.concat_ws(" ", not_replicas.cast("array<string>")),
         _ids("replicas"),
     )
     return found(wrong, CheckName.ISR, offset="valid_from_offset", subject=_partition(), reason=reason)

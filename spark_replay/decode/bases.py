@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from kquorum.wire.control_records import (
     SnapshotFooterRecord,
@@ -62,7 +62,7 @@ def is_whole_snapshot(path: str | Path) -> bool:
     """Whether it is sound from header to footer; Kafka's reader does not notice a missing footer."""
     first: ScannedBatch | None = None
     last: ScannedBatch | None = None
-    for item in scan_batches(map_file(path)):
+    for item in scan_batches(map_listed(path)):
         if isinstance(item, Damage):
             return False
         first, last = first or item, item

@@ -150,7 +150,7 @@ def damage_in_run(run: BatchRun, origin: Origin) -> list[DamageRow]:
 class RecordColumns:
     """The records of batches, in order, until they are taken as rows of the table `records`.
 
-    It remembers one thing between batches: the time as of which a snapshot's records count, which its header tells.
+    Its only state between batches is the time at which a snapshot's records take effect, read from the header.
     """
 
     def __init__(

@@ -115,8 +115,11 @@ def read_listed(path: Path) -> bytes:
         return file.read()
 
 
-def map_file(path: str | Path) -> memoryview:
-    """The file's bytes as of now, read-only; what is appended later is not seen. Raises OSError.
+def map_listed(path: str | Path) -> memoryview:
+    """The bytes of such a file as of now, read-only; what is appended later is not seen. Raises NotRegular and OSError.
+
+    `storage.mapped_file` reads all of a file first, as a bad sector must not end a node. A log of any length is only
+    mapped here.
 
     The mapping goes away with the last view of it, so no caller has to close it while rows are still being made.
     """

@@ -1,6 +1,6 @@
-"""Which node a metadata folder belongs to, and what it last knew of its quorum, as the files beside the log tell it.
+"""The node that a metadata folder belongs to, and its last view of the quorum, from the files beside the log.
 
-The audit reads folders as they were copied from anywhere: what is missing or cannot be read is None, never an error.
+The audit reads folders that were copied from anywhere: what is missing or unreadable is None, never an error.
 """
 
 import json
@@ -30,7 +30,7 @@ class Member:
 
 
 def member_of(log_folder: Path) -> Member:
-    """The member whose log lies in `log_folder`, the folder of the segments."""
+    """The node whose segments are in `log_folder`."""
     metadata_folder = log_folder.parent if log_folder.name == METADATA_FOLDER else log_folder
     properties = _properties(metadata_folder / META_PROPERTIES)
     state = _state(log_folder / QUORUM_STATE)
@@ -44,7 +44,7 @@ def member_of(log_folder: Path) -> Member:
 
 
 def _properties(path: Path) -> dict[str, str]:
-    """Keys and values of a properties file; colons may be escaped, and nothing else that Kafka writes there is."""
+    """Keys and values of a properties file; colons may be escaped. Kafka writes no other escapes in these."""
     lines = [line for line in _text(path).splitlines() if line[:1] not in ("#", "!")]
     pairs = (line.partition("=") for line in lines)
     return {key.strip(): value.strip().replace("\\", "") for key, found, value in pairs if found}

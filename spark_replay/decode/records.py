@@ -160,7 +160,7 @@ def scan(
             if isinstance(item, Damage) and item.position == end:
                 at_end = item
                 continue
-            if at_end is not None and item.position == end and _is_told_before(item):
+            if at_end is not None and item.position == end and _is_reported_before(item):
                 yield _damage_row(at_end, origin)
             return
         yield _damage_row(item, origin) if isinstance(item, Damage) else item
@@ -172,13 +172,13 @@ def _base_offsets(origin: Origin) -> range:
     return range(first, first + MAX_OFFSETS_IN_FILE)
 
 
-def _is_told_before(item: ScannedBatch | Damage) -> bool:
+def _is_reported_before(item: ScannedBatch | Damage) -> bool:
     """A sound batch whose offset could be one: only those before it say that it is not the next."""
     return isinstance(item, ScannedBatch) and item.header.base_offset >= 0
 
 
 def snapshot_timestamp_ms(buffer: Buffer) -> int | None:
-    """The time as of which a snapshot's records count, by the header in its first batch; None where it has none."""
+    """The time at which a snapshot's records take effect, from the header in its first batch; None without a header."""
     first = next((item for item in scan_batches(buffer) if isinstance(item, ScannedBatch)), None)
     if first is None or not first.header.is_control:
         return None
@@ -234,7 +234,7 @@ class Content(NamedTuple):
 class RecordDecoder:
     """Turns the batches of one file, in order, into record rows.
 
-    It remembers one thing between batches: the time as of which a snapshot's records count, which its header tells.
+    Its only state between batches is the time at which a snapshot's records take effect, read from the header.
     `wants(record_type)` false skips a record before the costly half of the work.
     """
 

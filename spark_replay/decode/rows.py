@@ -12,7 +12,7 @@ UNKNOWN_TYPE = "Unknown"
 class RecordRow(NamedTuple):
     """One record. Offsets and positions are of the file: a snapshot numbers its records from 0.
 
-    `state_offset` and `state_timestamp_ms` say as of which log offset and time the record counts: its own in a log,
+    `state_offset`, `state_timestamp_ms`: the log offset and time at which the record takes effect: its own in a log,
     those of the last record contained in a snapshot, and None where that is not known (`bootstrap.checkpoint`).
     `raw` is the record's value, kept only where `payload` is None; `problem` then says why.
     """
@@ -65,6 +65,3 @@ class DamageRow(NamedTuple):
     offset: int | None
     kind: str
     reason: str
-
-
-Row = RecordRow | BatchRow | DamageRow

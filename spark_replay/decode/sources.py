@@ -162,7 +162,7 @@ def reading_order(file: LogFile) -> tuple[bool, int, int]:
 
 
 def metadata_folder_of(log_folder: Path) -> Path:
-    """The folder of a node, with its meta.properties, of which `log_folder` holds the segments."""
+    """The folder of a node, which has its meta.properties. `log_folder` is the folder in it with the segments."""
     return log_folder.parent if log_folder.name == METADATA_FOLDER else log_folder
 
 

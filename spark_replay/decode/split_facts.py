@@ -1,6 +1,6 @@
-"""What is to be known of a whole log, gathered split by split: its extent, its gaps, its epochs, counts of its records.
+"""Facts about a whole log, gathered split by split: its extent, gaps, epochs, and counts of its records.
 
-A split tells a few figures, however many records it has, so that no one has to go through all rows once more.
+A split returns a few numbers, however many records it has, so no second pass over all rows is needed.
 """
 
 from collections import Counter

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from kquorum.spark_replay.decode.columns import LogColumns
-from kquorum.spark_replay.decode.files import is_regular, map_file, read_listed
+from kquorum.spark_replay.decode.files import is_regular, map_listed, read_listed
 from kquorum.spark_replay.decode.records import Origin, origin_of, scan, snapshot_timestamp_ms
 from kquorum.spark_replay.decode.rows import DamageRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
@@ -87,11 +87,9 @@ def _counted_positions(buffer: memoryview, position: int) -> Iterator[int]:
 
 
 def _is_start(buffer: memoryview, position: int) -> bool:
-    """Whether a sound batch begins there and the one behind it, sound too, continues it.
-
-    Otherwise what is said about the latter may depend on what is before both, which a reader from here on cannot know.
-    A reader that starts at a negative offset or leader epoch reports it as damage, and so does the reader before it.
-    """
+    """Whether a sound batch begins there and is continued by the next batch, sound too. Otherwise the result for the
+    next batch may depend on bytes before both, which a reader that starts here cannot know. A reader that starts at a
+    negative offset or leader epoch reports it as damage, and so does the reader before it."""
     first = sound_header(buffer, position)
     if first is None or first.base_offset < 0 or first.partition_leader_epoch < 0:
         return False
@@ -156,7 +154,7 @@ def _splits(file: LogFile, split_bytes: int) -> list[LogSplit]:
         return [LogSplit(file, 0, file.size_in_bytes)]
     index = Path(file.path).with_suffix(".index")
     index_bytes = read_listed(index) if file.kind is FileKind.LOG and is_regular(index) else b""
-    ranges = split_ranges(map_file(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
+    ranges = split_ranges(map_listed(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
     return [LogSplit(file, start, end) for start, end in ranges]
 
 
@@ -165,7 +163,7 @@ def read_split(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a split, of the kinds that `schemas` has Arrow schemas for, each batch with its kind."""
     file = split.file
-    origin, view = origin_of(file), map_file(file.path)[: file.size_in_bytes]
+    origin, view = origin_of(file), map_listed(file.path)[: file.size_in_bytes]
     in_snapshot = file.kind is FileKind.SNAPSHOT and split.start > 0
     columns = LogColumns(
         schemas,

@@ -1,4 +1,4 @@
-"""The whole cluster as it stood right behind one record of the log, or behind many at once."""
+"""The state of the whole cluster right after one record of the log, or after many."""
 
 from collections.abc import Mapping
 

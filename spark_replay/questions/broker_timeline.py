@@ -52,13 +52,13 @@ def _states(states: DataFrame) -> list[DataFrame]:
         "fenced", "unfenced"
     )
     again = F.when(same, F.concat(what, F.lit(" again"))).otherwise(what)
-    told = F.when(F.col("change") == "registered", F.concat(what, epoch)).otherwise(again)
+    event = F.when(F.col("change") == "registered", F.concat(what, epoch)).otherwise(again)
     begun = states.select(
         "source",
         F.col("valid_from_offset").alias("offset"),
         F.col("valid_from_ms").alias("timestamp_ms"),
         F.lit("broker").alias("about"),
-        told.alias("what"),
+        event.alias("what"),
         "batch_base_offset",
     )
     removed = states.where(F.col("ended_by") == "unregistered").select(

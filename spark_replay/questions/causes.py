@@ -1,4 +1,4 @@
-"""Why something changed, as far as the log shows: the leader's election or the brokers of the ISR, and who asked."""
+"""The cause of a change, as far as the log shows it: the leader's election, the brokers of the ISR, the principal."""
 
 from typing import Final
 

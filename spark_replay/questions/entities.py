@@ -101,7 +101,7 @@ class Narrowing:
 
 
 def history(tables: AuditTables, entity: Entity, narrowing: Narrowing) -> DataFrame | None:
-    """The rows of an entity's history that are asked for; None for none of its kind."""
+    """The requested rows of an entity's history; None for no rows of its kind."""
     condition = narrowing.of(entity)
     return None if condition is None else tables.table(entity.table).where(condition)
 

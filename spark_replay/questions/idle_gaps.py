@@ -20,6 +20,10 @@ BUCKET: Final = 200_000
 NEW_EPOCH, SAME_EPOCH = "new epoch", "same epoch"
 
 
+# Elections that take less are no reason for a note.
+_NOTED_MS = 2_000
+
+
 def idle_gaps(tables: AuditTables, source: str, *, min_ms: int) -> DataFrame:
     """(kind, from_ms, to_ms, duration_ms, from_offset, to_offset, from_epoch, to_epoch, from_leader, to_leader,
     epochs_without_records) of each time that no batch was written for `min_ms` or longer; not sorted.
@@ -88,10 +92,9 @@ def idle_gap_notes(
     *,
     since_ms: int | None = None,
     until_ms: int | None = None,
-    min_ms: int = 2_000,
 ) -> tuple[str, ...]:
     """A sentence if no controller wrote for a while before a new epoch: none fenced a killed broker then."""
-    found = idle_gaps(tables, source, min_ms=min_ms).where(F.col("kind") == NEW_EPOCH)
+    found = idle_gaps(tables, source, min_ms=_NOTED_MS).where(F.col("kind") == NEW_EPOCH)
     if since_ms is not None:
         found = found.where(F.col("to_ms") > since_ms)
     if until_ms is not None:

@@ -1,7 +1,7 @@
-"""What of a log cannot be read, and what that leaves unknown: every answer has to say it.
+"""The unreadable parts of a log, and what is unknown because of them; every answer has to state it.
 
-A damaged place reaches from behind the last whole batch before it to the first whole batch after it; without a batch
-after it nothing beyond can be read.
+A damaged place reaches from the last whole batch before it to the first whole batch after it; without a batch after it,
+nothing further can be read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -99,8 +99,8 @@ def beginning_notes(known: AuditedSource) -> tuple[str, ...]:
     """What is missing before the first record."""
     if known.base.snapshot is None and known.base.from_offset > 0:
         return (
-            f"the log begins at offset {known.base.from_offset}, and no whole snapshot tells what was before: only "
-            "what is told again behind it is known",
+            f"the log begins at offset {known.base.from_offset}, and no whole snapshot has the state before it: only "
+            "what later records repeat is known",
         )
     return ()
 

@@ -1,6 +1,6 @@
-"""Moments of a log: what an offset or a time means, and where the state of the cluster stands then.
+"""Moments of a log: the record that an offset or a time refers to, and the state of the cluster there.
 
-A metadata transaction counts from its end on: within one that was committed the state is that before it began.
+A metadata transaction takes effect at its end: within a committed one the state is that before it began.
 """
 
 from dataclasses import dataclass, replace

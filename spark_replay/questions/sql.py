@@ -81,7 +81,7 @@ _NAME = re.compile(r"`([^`]*)`")
 
 
 class BadSql(Exception):
-    """The text is no query of the tables; the message, one line, says what is wrong with it."""
+    """The text is not a query of the tables; the message, one line, has the reason."""
 
 
 def make_views(tables: AuditTables, source: str | None = None) -> None:

@@ -88,7 +88,7 @@ def _counted(count: Column, one: str) -> Column:
 
 
 def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
-    """Of `causes.with_cause`; without creations for a whole topic, whose own creation tells of all of them."""
+    """Of `causes.with_cause`; without creations for a whole topic, because the topic's own creation stands for them."""
     events = (
         steps
         if with_creation
@@ -106,10 +106,10 @@ def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
 
 def setting_events(rows: DataFrame, about: str, name: Column, setting: Column) -> list[DataFrame]:
     """Of rows of `configs_history` or `acls_history`: each set, and each taken away without another in its place."""
-    gone = rows.where(F.col("ended_by").isin("deleted", "removed"))
+    ended = rows.where(F.col("ended_by").isin("deleted", "removed"))
     return [
         rows.select(*_start(about), setting.alias("what")),
-        gone.select(*_end(about), F.concat(name, F.lit(" removed")).alias("what")),
+        ended.select(*_end(about), F.concat(name, F.lit(" removed")).alias("what")),
     ]
 
 
@@ -147,7 +147,7 @@ def step_text() -> Column:
     other = (
         F.when(same_leader, F.concat(F.lit("leader epoch "), F.col("leader_epoch").cast("string")))
         .when(F.col("directories") != F.col("old_directories"), "moved to another directory")
-        .otherwise("nothing that is told here")
+        .otherwise("no change shown here")
     )
     return F.when(F.col("is_first"), created).when(parts != "", parts).otherwise(other)
 

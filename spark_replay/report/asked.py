@@ -58,10 +58,8 @@ class Asked:
 def window_in(
     tables: AuditTables, source: str, since_ms: int | None = None, until_ms: int | None = None
 ) -> Window | None:
-    """The time between two moments, both inclusive, as far as the log reaches; None where it does not reach at all.
-
-    What was asked for is shown whole, not only up to the records in it: the silence at its edge may be the point.
-    """
+    """The time between two moments, both inclusive, as far as the log reaches; None outside the log. The requested time
+    is shown whole, not only up to the records in it: a gap at its edge may matter."""
     batches = tables.table("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
     (log,) = batches.agg(F.min("timestamp_ms").alias("start"), F.max("timestamp_ms").alias("end")).collect()
     if log["start"] is None:
@@ -75,10 +73,8 @@ def window_in(
 
 
 def series_of(intervals: DataFrame, kinds: dict[str, Column], asked: Asked) -> dict[str, Series]:
-    """For each kind how many of the `intervals` (`Asked.overlapping`) that are of it hold at a time.
-
-    Exact whatever the number of intervals: only sums within buckets, whose number is bounded, come to the driver.
-    """
+    """For each kind, how many of its `intervals` (`Asked.overlapping`) hold at a time. Exact for any number of
+    intervals: only sums within a bounded number of buckets reach the driver."""
     each = [step for kind, holds in kinds.items() for step in _steps(kind, holds)]
     steps = intervals.select(F.explode(F.array(*each)).alias("of")).select("of.*").where("holds")
     # Where one interval ends and the next begins at the same moment, nothing changes.

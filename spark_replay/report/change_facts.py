@@ -1,4 +1,4 @@
-"""The largest changes in the window, each with who asked for it where the log tells."""
+"""The largest changes in the window, each with the principal if the log has it."""
 
 from collections import defaultdict
 from collections.abc import Iterable

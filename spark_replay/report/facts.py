@@ -1,6 +1,6 @@
-"""What the report shows, as plain values: bounded in number, whatever the length of the log, and free of Spark.
+"""The content of the report as plain values: bounded in number, whatever the length of the log, and free of Spark.
 
-Times are milliseconds since the epoch; `total` beside a list says how many there are where the list is cut.
+Times are milliseconds since the epoch; `total` beside a list is the full number if the list is cut.
 """
 
 from collections.abc import Mapping
@@ -182,10 +182,8 @@ class BrokerSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFacts:
-    """One broker in the window; `state` is its last one there, "unregistered" if it was removed.
-
-    `spans` is None for a broker whose bar is not drawn, as others had more to tell.
-    """
+    """One broker in the window; `state` is its last one there, "unregistered" if it was removed. `spans` is None for a
+    broker whose bar is not drawn, because other brokers had more changes."""
 
     broker_id: int
     rack: str | None
@@ -233,7 +231,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """`ran` is False where the checks were not asked for; `skipped` says what was not looked at, and why."""
+    """`ran` is False if the checks were not requested; `skipped` has the parts that were not checked, and why."""
 
     ran: bool = False
     passed: tuple[str, ...] = ()

@@ -86,7 +86,7 @@ def gather(
 
 
 def _state_of_snapshot(tables: AuditTables, source: str) -> ClusterState:
-    """Of a log without batches a snapshot may tell what there is."""
+    """For a log without batches a snapshot may have the state."""
     held = tables.table("partition_history").where(
         (F.col("source") == source) & F.col("valid_to_offset").isNull()
     )

@@ -13,7 +13,7 @@ BROKERS_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """`weight`: bad, warn, note or good; `section` is where the page says more."""
+    """`weight`: bad, warn, note or good; `section` is the part of the page with the details."""
 
     weight: str
     text: str
@@ -52,8 +52,8 @@ def _findings(facts: ReportFacts) -> Iterator[Highlight]:
     checks = facts.checks
     if checks.violations:
         first = next((each for each in checks.findings if each.severity == "violation"), None)
-        told = f": {first.check}: {first.reason}" if first else ""
-        text = f"{counted(checks.violations, 'violation')} found by the checks{told}"
+        detail = f": {first.check}: {first.reason}" if first else ""
+        text = f"{counted(checks.violations, 'violation')} found by the checks{detail}"
         yield Highlight("bad", text, "checks")
     elif checks.ran:
         yield Highlight(
@@ -88,9 +88,9 @@ def _partitions(facts: ReportFacts) -> Iterator[Highlight]:
         )
     if changes.total:
         causes = list(changes.by_cause.items())
-        told = listed(f"{count(number)} {cause.replace('_', ' ')}" for cause, number in causes[:3])
+        detail = listed(f"{count(number)} {cause.replace('_', ' ')}" for cause, number in causes[:3])
         most = ", most of them" if len(causes) > 3 else ":"
-        yield Highlight("note", f"{counted(changes.total, 'leader change')}{most} {told}.", "leaders")
+        yield Highlight("note", f"{counted(changes.total, 'leader change')}{most} {detail}.", "leaders")
 
 
 def _leaderless(facts: ReportFacts) -> str:
@@ -114,10 +114,10 @@ def _brokers(facts: ReportFacts) -> Iterator[Highlight]:
     if not fenced:
         return
     worst = sorted(fenced, key=lambda broker: (-broker.fencings, -broker.out_ms))[:BROKERS_NAMED]
-    told = listed(f"{broker.broker_id} ({broker.fencings}\u00d7)" for broker in worst)
+    detail = listed(f"{broker.broker_id} ({broker.fencings}\u00d7)" for broker in worst)
     others = f" and {count(len(fenced) - len(worst))} others" if len(fenced) > len(worst) else ""
     word = "broker" if len(fenced) == 1 else "brokers"
-    yield Highlight("warn", f"Fenced without a shutdown: {word} {told}{others}.", "brokers")
+    yield Highlight("warn", f"Fenced without a shutdown: {word} {detail}{others}.", "brokers")
 
 
 def _throughout(facts: ReportFacts) -> str:

@@ -184,8 +184,8 @@ def large_changes(facts: ReportFacts) -> Markup:
     asked = [each for each in facts.large_changes if each.principal is not None]
     decided = [each for each in facts.large_changes if each.principal is None]
     lead = (
-        "By the number of records. Who asked is told by the audit notes in the log; what has no note the controller "
-        "did by itself, or a broker asked for it."
+        "By the number of records. The audit notes in the log name the principal; changes without a note were made by "
+        "the controller itself or requested by a broker."
     )
     tables = [_changes(asked, "Largest requests")] if asked else []
     tables += [_changes(decided, "Largest batches without a note")] if decided else []

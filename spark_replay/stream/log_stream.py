@@ -109,7 +109,7 @@ class LogStream:
             self._catch_up()
 
     def run_until_caught_up(self) -> AuditResult:
-        """Read all that there is and end; a torn tail counts as damage. Raises TruncatedLog."""
+        """Read everything up to the present end, then return; a torn tail counts as damage. Raises TruncatedLog."""
         with self._begun():
             self._catch_up()
             return self._refresh(is_finished=True)
@@ -178,7 +178,7 @@ class LogStream:
             return self.result
 
     def _tail(self) -> list[Any]:
-        """What lies behind the last sound batch, where that has been read."""
+        """The bytes after the last sound batch, if that was read."""
         files = find_log_files(self._log)
         ends = {name: source.end_offset for name, source in self.state.sources.items()}
         places = latest_positions(files, {})

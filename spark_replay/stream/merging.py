@@ -28,7 +28,7 @@ _MERGED: Final = "merged-"
 def merge_small_files(out: Path) -> int:
     """Merge where there are many; returns how many files were removed. No process may use the tables meanwhile."""
     finish_merge(out)
-    gone = 0
+    removed = 0
     for folder, schema in _folders(out):
         small = sorted(path for path in shown_files(folder) if _is_small(path))
         if len(small) >= MANY_FILES:
@@ -36,8 +36,8 @@ def merge_small_files(out: Path) -> int:
             note = {"hidden": str(hidden.relative_to(out)), "old": [path.name for path in small]}
             _write_note(out, json.dumps(note))
             finish_merge(out)
-            gone += len(small)
-    return gone
+            removed += len(small)
+    return removed
 
 
 def finish_merge(out: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.records import origin_of
 from kquorum.spark_replay.decode.rows import DamageRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
@@ -118,7 +118,7 @@ def _begin_of(segment: LogFile, before: ReadPosition) -> ReadPosition:
 
 def _read_on(segment: LogFile, place: ReadPosition) -> ReadPosition:
     """The place behind the last sound batch of a segment."""
-    view = map_file(segment.path)
+    view = map_listed(segment.path)
     damaged_at = NOWHERE
     for item in scan_runs(view, origin_of(segment), place.anchor, len(view)):
         if isinstance(item, DamageRow):
@@ -161,7 +161,7 @@ def check_position(place: ReadPosition, segments: Sequence[LogFile]) -> None:
         if not segments or segments[-1].name < place.file:
             raise _truncated(place, segments, f"the segment {place.file} is not there any more")
     elif place.position > 0:
-        reason = _why_cut(place, map_file(file.path))
+        reason = _why_cut(place, map_listed(file.path))
         if reason:
             raise _truncated(place, segments, f"{file.name}: {reason}")
 

@@ -3,7 +3,7 @@
     spark.readStream.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
 
 Spark's offsets are positions in the logs (`read_positions.ReadPosition`), so a micro-batch has the same rows however
-often it is read. The stream begins with all that there is. Options are those of the data source but for `listing`.
+often it is read. The stream begins with all that there is. Options are those of the data source.
 """
 
 import json
@@ -45,10 +45,8 @@ class Piece(InputPartition):  # type: ignore[misc]
 def pieces_between(
     start: ReadPositions, end: ReadPositions, files: Iterable[LogFile], split_bytes: int
 ) -> list[Piece]:
-    """The same pieces for the same places, whatever was written meanwhile. Raises TruncatedLog.
-
-    A segment that retention has removed has none: what is missing shows in the offsets of the batches.
-    """
+    """The same pieces for the same positions, whatever was written since. Raises TruncatedLog. A segment that retention
+    has removed has none: the gap shows in the offsets of the batches."""
     listing = list(files)
     pieces: list[Piece] = []
     for source, place in sorted(end.items()):
@@ -89,7 +87,7 @@ def _of_segment(file: LogFile, begun: ReadPosition, split_bytes: int) -> Iterato
 
 
 def tail_pieces(places: ReadPositions, files: Iterable[LogFile]) -> list[Piece]:
-    """What lies behind the places: nothing sound. Damage, if the log is not being written any more."""
+    """The bytes after the positions: no sound batch. Damage, if the log is no longer being written."""
     pieces: list[Piece] = []
     for file in files:
         place = places.get(file.source, ReadPosition())

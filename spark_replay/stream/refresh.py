@@ -35,7 +35,8 @@ _VERSIONS: Final = "versions"
 
 
 class _StagedByStream(Staged):
-    """What the batches have left for the tables of the state; of all files, so what counts is chosen here."""
+    """The records that the batches staged for the tables of the state, of all files; the relevant ones are selected
+    here."""
 
     def __init__(self, spark: SparkSession, folder: Path, bases: tuple[StateBase, ...]) -> None:
         super().__init__(spark, folder)

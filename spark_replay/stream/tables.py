@@ -83,7 +83,7 @@ class BatchWriter:
             path.rename(path.with_name(path.name.removeprefix(".")))
 
     def leave_no_table_empty(self) -> None:
-        """A file without rows tells the columns to readers who are not told them."""
+        """A file without rows gives the columns to readers that have no schema."""
         for kind, folder in self._destination.folders.items():
             if next(shown_files(folder, is_deep=True), None) is None:
                 empty = arrow_schema(SCHEMAS[kind]).empty_table()
@@ -126,7 +126,7 @@ def write_piece(text: str, destination: Destination, batch: int) -> SplitFacts:
 
 
 def write_tail(out: Path, pieces: Iterable[Piece]) -> int:
-    """What lies behind the last sound batches as damage, in the place of what a run before left; answers the rows."""
+    """Writes the bytes after the last sound batches as damage, in place of an earlier run's; returns the rows."""
     schemas = {"damage": arrow_schema(DAMAGE)}
     with TableFile(destination_of(out).folders["damage"] / TAIL, DAMAGE) as table_file:
         for piece in pieces:

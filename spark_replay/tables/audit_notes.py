@@ -1,4 +1,5 @@
-"""`audit_notes`: who asked for which records, from the notes that this project's controllers leave in the log."""
+"""`audit_notes`: the principal behind each group of records, from the notes that this project's controllers write to
+the log."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812

@@ -1,8 +1,8 @@
-"""`leader_changes`: every moment at which a partition's leader became another, who decided it, and why.
+"""`leader_changes`: every change of a partition's leader, with the node that decided it and the cause.
 
-No record says why. But what the controller does in one go is one batch, so the fence of the old leader beside the
-change of its partitions tells it (Kafka's `ReplicationControlManager.handleBroker...`), and otherwise the state that
-the old leader is in at the time, or what the change itself does.
+No record has the cause. But what the controller decides at once is one batch, so the fence of the old leader beside the
+change of its partitions shows it (Kafka's `ReplicationControlManager.handleBroker...`). Otherwise the cause follows
+from the old leader's state at the time, or from the change itself.
 """
 
 from pyspark.sql import Column, DataFrame, Window

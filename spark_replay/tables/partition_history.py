@@ -1,8 +1,8 @@
-"""`partition_history`: what each partition was between any two changes, rebuilt from the records of the changes.
+"""`partition_history`: the state of each partition between any two changes, rebuilt from the records of the changes.
 
-Spark brings the events of each partition together and in order, and leaves them in files. From these the executors
-replay them (`partition_kernel`) and write the rows themselves, so that nothing goes back through the JVM, and beside
-them what the tables of changes are made of.
+Spark groups and sorts the events of each partition, and writes them to files. The executors replay these
+(`partition_kernel`) and write the rows themselves, so that no row goes back through the JVM, and beside them the input
+of the tables of changes.
 """
 
 import shutil

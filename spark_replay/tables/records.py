@@ -32,8 +32,10 @@ RECORD_COLUMNS = [
     column("batch_base_offset", LONG, "offset of the first record of its batch"),
     BATCH_EPOCH,
     TIMESTAMP_MS,
-    column("state_offset", LONG, "log offset as of which the record counts: its own, or a snapshot's last"),
-    column("state_timestamp_ms", LONG, "time as of which the record counts"),
+    column(
+        "state_offset", LONG, "log offset at which the record takes effect: its own, or a snapshot's last"
+    ),
+    column("state_timestamp_ms", LONG, "time at which the record takes effect"),
     IS_CONTROL,
     column(
         "record_type", STRING, "TopicRecord, PartitionRecord, LeaderChange, ...; Unknown for an unknown key"

@@ -22,13 +22,16 @@ from kquorum.metadata.adapters.listener import ControllerListener
 from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.metadata.image.security import AccessControlEntry
 from kquorum.network.requests import ANONYMOUS, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.network_limits import server_limits
+from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.warm_up import warm_up
+from tests.support.acl_worlds import creations
 from tests.support.broker_services import broker_services
 from tests.support.config_files import SMALL
 from tests.support.controller_world import World, topic
@@ -49,6 +52,12 @@ class Rig:
     controller: KafkaServer
     broker: KafkaServer
     broker_listener: BrokerListener
+    cache: MetadataCache
+
+    def allow(self, *entries: AccessControlEntry) -> None:
+        """At the controller and the broker from now on."""
+        self.world.ask(ApiKey.CREATE_ACLS, 3, creations=creations(entries))
+        self.cache.swap(self.world.controller.committed_image)
 
     @property
     def servers(self) -> dict[str, KafkaServer]:
@@ -119,7 +128,7 @@ async def rig(
     await broker.start()
     warm_up({**of_controller.supported, **of_broker.supported})
     try:
-        yield Rig(site.world, controller, broker, of_broker)
+        yield Rig(site.world, controller, broker, of_broker, site.cache)
     finally:
         channel.close()
         await of_broker.stop()

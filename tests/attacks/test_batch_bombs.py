@@ -20,11 +20,11 @@ from kquorum.wire.record_batch import (
     check_batch,
     read_records,
     read_values,
-    rewrite_offsets,
 )
 from kquorum.wire.record_parsing import MAX_BATCH_HEADERS
+from tests.support.batches import rewrite_offsets
 from tests.support.large_batches import bomb, no_ops, record_bomb
-from tests.unit.raft.context import RaftContext, batch
+from tests.support.raft.context import RaftContext, batch
 
 MANY = 9_000_000
 # Python with all that the commands import takes 150 MB of addresses and more; the attack took 1.4 GB of memory.

@@ -70,6 +70,11 @@ class Flood:
         return stream + 2 * count
 
 
+def resident_mib(node: LimitedNode) -> int:
+    status = Path(f"/proc/{node.process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) // 1_024
+
+
 def threads(node: LimitedNode) -> int:
     return len(list(Path(f"/proc/{node.process.pid}/task").iterdir()))
 
@@ -117,3 +122,43 @@ def test_calls_above_the_rate_wait_and_take_neither_threads_nor_the_leader(tmp_p
         )
         assert muted is not None
         assert float(muted[1]) > 0
+
+
+# `accept-encoding: gzip, deflate` of HPACK's static table (RFC 7541, appendix A).
+HEADER_OF_A_BYTE = b"\x90"
+
+
+@pytest.mark.slow
+def test_headers_of_a_byte_each_are_refused_before_grpc_stores_them(tmp_path: Path) -> None:
+    """Four connections with 12 MB of them took 1.7 GB, which the node kept."""
+    block = HEADERS + HEADER_OF_A_BYTE * 15_000
+    opened = b"".join(
+        http2.frame(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, 1 + 2 * number, block)
+        for number in range(STREAMS)
+    )
+
+    async def answered(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection(HOST, port)
+        writer.write(http2.OPENING + opened)
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.transport.abort()
+
+    async def attack(port: int) -> None:
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(answered(port) for _ in range(4)))
+
+    with limited_node(tmp_path, OPEN_FILES) as node:
+        assert wait_until(lambda: asyncio.run(is_serving(node)), 60)
+        before = resident_mib(node)
+        asyncio.run(attack(node.ports["grpc"]))
+        assert asyncio.run(is_serving(node))
+        assert resident_mib(node) - before < 60
+        refused = re.search(
+            r'^kquorum_network_bad_frames_total\{listener="grpc"\} (\S+)', node.metrics(), re.MULTILINE
+        )
+        assert refused is not None
+        assert float(refused[1]) == 4

@@ -1,4 +1,4 @@
-"""A folder of somebody else's must not run code, wherever a command is started from.
+"""A folder of another user must not run code, wherever a command is started from.
 
 Python puts the current folder first on the path of modules for `python -m ...` and for an empty entry of PYTHONPATH,
 and Spark starts its workers that way. An operator who changes into a folder to look at the log in it would run what

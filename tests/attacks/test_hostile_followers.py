@@ -14,23 +14,9 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
-from kquorum.raft.adapters.kafka_codec.codec import encode_request as encode_body
+from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response, encode_request as encode_body
 from kquorum.raft.leader import fetch_handler
-from kquorum.raft.messages import (
-    MAX_EPOCH,
-    AddRaftVoterRequest,
-    BeginQuorumEpochRequest,
-    DescribeQuorumRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    RemoveRaftVoterRequest,
-    Request,
-    UpdateRaftVoterRequest,
-    VoteRequest,
-)
+from kquorum.raft.messages import AddRaftVoterRequest, BeginQuorumEpochRequest, DescribeQuorumRequest, EndQuorumEpochRequest, FetchRequest, FetchResponse, FetchSnapshotRequest, MAX_EPOCH, RemoveRaftVoterRequest, Request, UpdateRaftVoterRequest, VoteRequest
 from kquorum.raft.roles import Leader
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch
@@ -42,7 +28,7 @@ from tests.attacks.rig import rig, send
 from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
 from tests.support.kio.frames import encode_request
-from tests.unit.raft.context import RaftContext
+from tests.support.raft.context import RaftContext
 
 # About a millisecond of Python.
 MOST_CALLS = 5_000

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from crc32c import crc32c
 
 from kquorum.cli.failures import ExitStatus
 from kquorum.cli.main import run
@@ -30,7 +31,7 @@ from kquorum.raft.messages import (
 )
 from kquorum.raft.ready import QuorumState, SnapshotChunk
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet, voters_record
-from kquorum.storage.errors import StorageFailed
+from kquorum.storage.errors import StorageFailed, StorageFull
 from kquorum.wire.control_records import (
     ControlRecord,
     ControlRecordType,
@@ -48,15 +49,16 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
 from tests.support.fake_nodes import fake_node
+from tests.support.fault_file_system import FaultFileSystem
+from tests.support.raft.context import RaftContext, batch
 from tests.support.single_node import HOST, write_config
-from tests.unit.raft.context import RaftContext, batch
 
 EPOCH = 3
 COMMITTED, END = 4, 6
 
 
 def following() -> tuple[RaftContext, FetchResponse]:
-    """A follower with six records, of which four are committed, and an answer that has nothing new."""
+    """A follower with six records, four of them committed, and a response that has nothing new."""
     context = RaftContext(
         (1, 2),  # so that there is no other to be asked meanwhile
         log=[batch(0, 1, 2), batch(2, 2, 2), batch(4, 2, 2)],
@@ -93,11 +95,23 @@ def with_changed_byte(made: LogBatch) -> bytes:
     return made.data[:-1] + bytes([made.data[-1] ^ 1])
 
 
+def with_last_offset_delta(delta: int) -> bytes:
+    """A batch of one record that takes so many offsets, and has the checksum for it."""
+    data = bytearray(batch(END, EPOCH).data)
+    data[23:27] = delta.to_bytes(4, "big", signed=True)
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return bytes(data)
+
+
 RECORDS: dict[str, Callable[[], bytes]] = {
     "garbage": lambda: b"\xff" * 1_000,
     "zeros": lambda: bytes(1_000),
     "a wrong checksum": lambda: with_changed_byte(batch(END, EPOCH)),
     "a gap": lambda: batch(END + 1, EPOCH).data,
+    "the farthest offset": lambda: build_batch(2**63 - 1, EPOCH, 1, [(None, b"x")]).data,
+    "an offset below zero": lambda: build_batch(-1, EPOCH, 1, [(None, b"x")]).data,
+    "more offsets than records": lambda: with_last_offset_delta(2**31 - 1),
+    "a last offset before the first": lambda: with_last_offset_delta(-(2**31)),
     "what is there already": lambda: batch(0, 1, 2).data,
     "a later epoch": lambda: batch(END, EPOCH + 1).data,
     "an epoch that goes back": lambda: batch(END, 1).data,
@@ -143,6 +157,9 @@ ANSWERS: dict[str, Callable[[FetchResponse], FetchResponse]] = {
     "a divergence below zero": lambda answer: replace(answer, diverging=OffsetAndEpoch(-1, 2)),
     "a snapshot that is there": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(0, 0)),
     "a snapshot below zero": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(-5, 1)),
+    "a snapshot at the farthest offset": lambda answer: replace(
+        answer, snapshot_id=OffsetAndEpoch(2**63 - 1, EPOCH)
+    ),
     "a snapshot of a later epoch": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(9, EPOCH + 1)),
     "a snapshot of what is committed": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(3, 2)),
 }
@@ -246,10 +263,24 @@ def test_a_snapshot_is_looked_at_before_the_log_is_dropped_for_it(name: str, tmp
     """Its file took the place of the log, and could not be loaded then, nor at any start."""
     content, snapshot_id = SNAPSHOTS[name](), OffsetAndEpoch(9, EPOCH)
     store = SnapshotStore(tmp_path, objection=SnapshotLoading(tmp_path).objection)
-    store.write_chunk(SnapshotChunk(snapshot_id, 0, content, True))
+    store.write_chunk(SnapshotChunk(snapshot_id, 0, content, True, len(content)))
     with pytest.raises(SnapshotUnsound, match=r"is not whole|cannot be loaded"):
         store.finish(snapshot_id)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_byte_is_written_of_a_snapshot_that_does_not_fit() -> None:
+    """Whatever size a leader claims, it filled the disk before it was given up, and again half a minute later."""
+    folder, snapshot_id = Path("/log"), OffsetAndEpoch(9, EPOCH)
+    fs = FaultFileSystem(folder, capacity=1_000)
+    store = SnapshotStore(folder, fs)
+    for size in (1_001, 2**63 - 1):
+        with pytest.raises(StorageFull, match=f"{size} bytes, and 1000 are free"):
+            store.write_chunk(SnapshotChunk(snapshot_id, 0, b"x" * 10, False, size))
+        assert fs.names(folder) == []
+    store.write_chunk(SnapshotChunk(snapshot_id, 0, b"x" * 900, False, 1_000))
+    store.write_chunk(SnapshotChunk(OffsetAndEpoch(10, EPOCH), 0, b"x" * 900, False, 1_000))
+    assert len(fs.names(folder)) == 1, "the one before is given up first"
 
 
 def test_what_was_loaded_is_not_kept_where_it_is_not_asked_for(tmp_path: Path) -> None:
@@ -268,7 +299,7 @@ def test_a_sound_snapshot_is_loaded_once(tmp_path: Path) -> None:
     snapshot_id = OffsetAndEpoch(9, EPOCH)
     loading = SnapshotLoading(tmp_path)
     store = SnapshotStore(tmp_path, objection=loading.objection)
-    store.write_chunk(SnapshotChunk(snapshot_id, 0, snapshot(), True))
+    store.write_chunk(SnapshotChunk(snapshot_id, 0, snapshot(), True, len(snapshot())))
     store.finish(snapshot_id)
     (path,) = tmp_path.iterdir()
     path.write_bytes(b"")
@@ -304,7 +335,7 @@ class Liar:
 
 
 @pytest.mark.slow
-def test_a_node_outlives_a_leader_that_lies_and_ends_with_a_reason_where_it_must(tmp_path: Path) -> None:
+def test_a_node_survives_a_lying_leader_or_ends_with_a_reason(tmp_path: Path) -> None:
     liar = Liar()
     refused = {
         ApiKey.VOTE: liar.answer_vote,

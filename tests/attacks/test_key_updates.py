@@ -14,7 +14,7 @@ import pytest
 from kquorum.cli.processes import wait_until
 from kquorum.node.config.load import load_config
 from tests.support.secured import SecuredCluster
-from tests.unit.security.test_tls_records import Client
+from tests.unit.network.security.test_tls_records import Client
 
 pytestmark = pytest.mark.slow
 

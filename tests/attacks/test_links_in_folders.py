@@ -1,4 +1,4 @@
-"""A link, a pipe or a socket in somebody else's folder must not lead a command to other files, or keep it for ever.
+"""A link, a pipe or a socket in another user's folder must not lead a command to other files, or keep it for ever.
 
 `audit archive` copied an operator's file that a link in the log's folder led to.
 """

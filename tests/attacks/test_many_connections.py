@@ -2,20 +2,39 @@
 its peers) comes in between. Counted in requests for each iteration of the loop, not in time."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kquorum.broker.adapters import listener
+from kquorum.network.long_replies import reply_in_slices
+from kquorum.network.long_requests import MOST_ELEMENTS
+from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.turns import TURN_S, turns_of
 from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.entities import build
 from kquorum.wire.protocol.frames import encode_frame
+from kquorum.wire.protocol.headers import EncodedBody, encode_request
 from tests.attacks.long_bodies import long_request
 from tests.attacks.rig import rig
+from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.support.kio.classes import request_class
 from tests.support.single_node import HOST
 
+ALL_TOPICS = {
+    "topics": None,
+    "allow_auto_topic_creation": False,
+    "include_topic_authorized_operations": False,
+}
 CONNECTIONS = 100
+LONG_CONNECTIONS = 6
+TOPICS = 60_000
 # The first is read in the loop, the second aside.
 FLOODS = {
     "CreateTopics": (ApiKey.CREATE_TOPICS, ("topics",), 200),
@@ -63,5 +82,123 @@ def test_connections_that_are_ready_at_once_share_one_turn(
                 await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
                 writer.close()
             assert most <= 3
+
+    asyncio.run(work())
+
+
+def test_few_long_requests_are_under_way_at_the_same_time(tmp_path: Path) -> None:
+    """Eight of 199,000 topics were all read before one was answered: garbage collection then took 380 ms of a turn."""
+
+    async def work() -> None:
+        async with rig(tmp_path, topics=1) as built:
+            server = built.broker
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), TOPICS))
+            handle = server._state.handler
+            under_way = most = served = 0
+
+            def counted(context: RequestContext, request: Any, reply: Reply) -> None:
+                nonlocal under_way, most, served
+                under_way += context.elements
+                most = max(most, under_way)
+                served += 1
+
+                def answered(answer: Any) -> None:
+                    nonlocal under_way
+                    under_way -= context.elements
+                    reply(answer)
+
+                handle(context, request, answered)
+
+            server._state.handler = counted
+            peers = [await asyncio.open_connection(HOST, server.bound_port) for _ in range(LONG_CONNECTIONS)]
+            for _, writer in peers:
+                writer.write(frame)
+            # The last leaves without its answer, and its request with it.
+            peers.pop()[1].transport.abort()
+            for reader, writer in peers:
+                await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                writer.close()
+            assert served >= len(peers)
+            assert TOPICS <= most < MOST_ELEMENTS + TOPICS
+            assert under_way == 0
+
+    asyncio.run(work())
+
+
+def test_long_metadata_answers_of_many_connections_are_one_slice_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight clients that ask for all of 10,000 topics at once take no more of an iteration than one."""
+    image = image_of(
+        broker_record(1),
+        *chain.from_iterable(
+            topic_records(each, f"t{each}", partition_record(each, 0, (1,))) for each in range(1, 10_001)
+        ),
+    )
+    slices = most = 0
+
+    def counted(advance: Callable[[], EncodedBody | None], *rest: Any) -> None:
+        def advance_counted() -> EncodedBody | None:
+            nonlocal slices
+            slices += 1
+            return advance()
+
+        reply_in_slices(advance_counted, *rest)
+
+    async def work() -> None:
+        async with rig(tmp_path, topics=0) as built:
+            built.cache.swap(image)
+            loop, are_answered = asyncio.get_running_loop(), asyncio.Event()
+            version = supported_versions(ApiKey.METADATA)[1]
+            request = build(request_class(ApiKey.METADATA, version), ALL_TOPICS)
+            frame = encode_frame(encode_request(ApiKey.METADATA, version, 1, "client", request))
+            peers = [await asyncio.open_connection(HOST, built.broker.bound_port) for _ in range(8)]
+
+            def tick(before: int) -> None:
+                nonlocal most
+                most = max(most, slices - before)
+                if not are_answered.is_set():
+                    loop.call_soon(tick, slices)
+
+            # Each look at the clock is as if a slice had taken a whole turn.
+            monkeypatch.setattr(turns_of(loop), "now_s", partial(next, count(step=1.1 * TURN_S)))
+            monkeypatch.setattr(listener, "reply_in_slices", counted)
+            tick(0)
+            for _, writer in peers:
+                writer.write(frame)
+            for reader, writer in peers:
+                answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                assert b"t10000" in answer
+                writer.close()
+            are_answered.set()
+
+    asyncio.run(work())
+    assert slices >= 2 * 8
+    assert most == 1
+
+
+def test_a_request_that_is_never_answered_holds_other_long_ones_up_for_a_time_only(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with rig(tmp_path, topics=1) as built:
+            state = built.broker._state
+            state.limits = replace(state.limits, request_timeout_ms=300)
+            handle, came = state.handler, asyncio.Event()
+
+            def forgetful(*_request: object) -> None:
+                state.handler = handle
+                came.set()
+
+            state.handler = forgetful
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), MOST_ELEMENTS + 1))
+            _, forgotten = await asyncio.open_connection(HOST, built.broker.bound_port)
+            forgotten.write(frame)
+            await came.wait()
+            forgotten.transport.abort()
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), 10_000))
+            reader, writer = await asyncio.open_connection(HOST, built.broker.bound_port)
+            writer.write(frame)
+            async with asyncio.timeout(30):
+                assert await reader.readexactly(4)
+            writer.close()
 
     asyncio.run(work())

@@ -51,7 +51,7 @@ def asked_with(world: World, api_key: ApiKey, field: str, milliseconds: int, **v
 @pytest.mark.parametrize("milliseconds", EXTREMES)
 @pytest.mark.parametrize("longest_ms", [7 * 86_400_000, 2**63 - 1])
 def test_no_time_of_a_token_overflows(milliseconds: int, longest_ms: int) -> None:
-    """The sum of now and a period of 64 bits is in no record, and an error in the controller costs it the office."""
+    """The sum of now and a period of 64 bits is in no record, and an error in the controller costs it leadership."""
     world = token_world(
         delegation_token_max_lifetime_ms=longest_ms, delegation_token_expiry_time_ms=longest_ms
     )

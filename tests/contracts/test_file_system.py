@@ -142,7 +142,7 @@ def test_what_is_not_there_is_refused_as_the_kernel_does(disk: Disk) -> None:
 
 
 def random_call(fs: FileSystem, folder: Path, opened: list[int], random_source: Random) -> Any:
-    """One call and its answer; both disks are given the same dice."""
+    """One call and its answer; both disks are given the same random seed."""
     path, target = (folder / random_source.choice("abc") for _ in range(2))
     flags = random_source.choice((os.O_RDWR, NEW, NEW | os.O_APPEND, NEW | os.O_TRUNC, NEW | os.O_EXCL))
     size, data = random_source.randint(0, 900), random_source.randbytes(random_source.randint(0, 900))
@@ -169,12 +169,12 @@ def random_call(fs: FileSystem, folder: Path, opened: list[int], random_source: 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_fake_answers_a_random_history_as_the_operating_system_does(tmp_path: Path, seed: int) -> None:
     real, fake = Disk(POSIX, tmp_path), Disk(FaultFileSystem(Path("/disk")), Path("/disk"))
-    real_dice, fake_dice = Random(seed), Random(seed)
+    real_random, fake_random = Random(seed), Random(seed)
     real_opened: list[int] = []
     fake_opened: list[int] = []
     for step in range(300):
-        answer = random_call(POSIX, tmp_path, real_opened, real_dice)
-        assert random_call(fake.fs, fake.folder, fake_opened, fake_dice) == answer, step
+        answer = random_call(POSIX, tmp_path, real_opened, real_random)
+        assert random_call(fake.fs, fake.folder, fake_opened, fake_random) == answer, step
         assert fake.fs.names(fake.folder) == real.fs.names(tmp_path)
         for name in real.fs.names(tmp_path):
             assert fake.fs.read(fake.folder / name) == POSIX.read(tmp_path / name), (step, name)

@@ -89,7 +89,7 @@ def a_log() -> list[LogBatch]:
     return [batch(0, 1, 2), batch(2, 1, 2), batch(4, 2, 3), batch(7, 2), batch(8, 3), batch(9, 3)]
 
 
-def test_snapshots_are_told_oldest_first_and_epochs_count_before_offsets(store: Store) -> None:
+def test_snapshots_are_reported_oldest_first_and_epochs_count_before_offsets(store: Store) -> None:
     store.log.append(a_log())
     taken = [store.take_snapshot(9, 3), store.take_snapshot(4, 1), store.take_snapshot(7, 2)]
     assert store.log.summary().snapshots == (taken[1], taken[2], taken[0])

@@ -1,4 +1,4 @@
-"""Bytes that are nearly right: made from valid ones, always the same from the same dice."""
+"""Bytes that are nearly right: made from valid ones, always the same from the same random seed."""
 
 from collections.abc import Callable, Sequence
 from random import Random

@@ -123,7 +123,7 @@ def test_a_broker_that_hangs_is_named_and_then_left_out(
         assert wait_until(lambda: rows(cluster, capsys)[102]["fenced"], 40), cluster.tails()
         assert "broker 102 is fenced" in kquorum(cluster, capsys, "brokers", "--check", status=1)
         told = kquorum(cluster, capsys, "topics", "create", "without-102", "--wait-all", "-r", "1")
-        assert told["fenced_without"] == [102], "nobody is sent to it, so it is not waited for"
+        assert told["fenced_without"] == [102], "clients are not sent to it, so it is not waited for"
     finally:
         cluster.resume(102)
     assert wait_until(lambda: rows(cluster, capsys)[102]["state"] == "active", 40), cluster.tails()

@@ -128,7 +128,7 @@ def test_a_killed_broker_loses_leadership_and_isr_and_rejoins_after_its_restart(
     assert shows(cluster, second, {"replicated"})
 
 
-def test_a_broker_that_is_told_to_stop_hands_its_partitions_over_first(cluster: Cluster) -> None:
+def test_a_broker_that_stops_hands_its_partitions_over_first(cluster: Cluster) -> None:
     first, second = cluster.broker_ids
     client = Confluent(cluster.address(second))
     client.create("handed-over", partitions=4)
@@ -140,7 +140,7 @@ def test_a_broker_that_is_told_to_stop_hands_its_partitions_over_first(cluster: 
     assert previous_broker_epoch([cluster.data_folder(first)]) == NO_EPOCH, "should it crash now"
 
 
-def test_a_leader_that_is_told_to_stop_hands_over_and_the_quorum_goes_on(cluster: Cluster) -> None:
+def test_a_leader_that_stops_hands_over_and_the_quorum_goes_on(cluster: Cluster) -> None:
     old = cluster.quorum()
     assert cluster.terminate(old.leader_id) == 0
     client = Confluent(cluster.address(cluster.broker_ids[0]))

@@ -59,7 +59,7 @@ def test_a_follower_repairs_a_flipped_byte_and_votes_again(tmp_path: Path) -> No
         assert str(segment) in cluster.output(hurt)
         check_repaired(cluster, hurt, lost)
         assert list(folder.glob("*.log.damaged")), "what was damaged is kept"
-        # Of three voters one is dead: without the vote of the repaired one nobody could lead.
+        # Of three voters one is dead: without the vote of the repaired one no leader can be elected.
         cluster.kill(cluster.leader_id())
         assert wait_until(lambda: cluster.leader_id() in (hurt, other), WAIT_S)
         await_growth(cluster, 10)
@@ -178,7 +178,7 @@ def test_a_damaged_election_state_is_kept_and_replaced_before_it_votes(
 
 @pytest.mark.slow
 def test_a_voter_with_a_damaged_election_state_does_not_vote(tmp_path: Path) -> None:
-    """It may have voted in the newest epoch. One of the other two is down, so nobody can be elected meanwhile."""
+    """It may have voted in the newest epoch. One of the other two is down, so no leader can be elected meanwhile."""
     with Cluster(tmp_path, brokers=0) as cluster:
         cluster.start()
         leader = cluster.leader_id()

@@ -24,5 +24,5 @@ def test_a_leader_is_lost_in_every_way_and_all_comes_back(tmp_path: Path) -> Non
         assert loss.next_leader_id != loss.leader_id
         assert loss.epochs >= 1
         if loss.way in ("kill", "pause", "isolate"):
-            # Sooner nobody may doubt a leader; the last fetch that it answered may be half a timeout old.
+            # No voter may doubt a leader sooner; the last fetch that it answered may be half a timeout old.
             assert loss.to_commit_ms > tight.fetch_ms / 2

@@ -48,7 +48,7 @@ def test_a_voter_that_lost_something_says_so_and_catches_up(tmp_path: Path, lose
     with Cluster(tmp_path, brokers=0) as cluster:
         cluster.start()
         follower = next(node_id for node_id in cluster.controller_ids if node_id != cluster.leader_id())
-        # Who has acknowledged nothing yet has nothing to lose, and does not say that it did.
+        # A voter that has acknowledged nothing yet has lost nothing, and reports no loss.
         assert wait_until(lambda: {voter.lag for voter in cluster.quorum().voters} == {0}, WAIT_S)
         cluster.kill(follower)
         folder = cluster.data_folder(follower) / FOLDER_NAME

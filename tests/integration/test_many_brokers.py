@@ -30,7 +30,7 @@ from tests.support.node_hosts import Moments, NodeHosts, groups_of
 TIMEOUT_MS = 60_000
 TOPICS_AT_A_TIME = 6
 # Each commit is fetched, written and applied 200 times on the cores of one machine, so commits without work are rare
-# here, and nobody is given up for being slow: what is judged is what clients are told, not how soon.
+# here, and no slow client is given up: the test judges what clients receive, not how soon.
 TIMES = {
     "controller.quorum.election.timeout.ms": 2_000,
     "controller.quorum.fetch.timeout.ms": 15_000,
@@ -193,7 +193,7 @@ def check_many(
     return seen
 
 
-def test_clients_of_twenty_brokers_are_told_nothing_staler_than_the_lag_shown(tmp_path: Path) -> None:
+def test_clients_of_twenty_brokers_see_nothing_staler_than_the_lag_shown(tmp_path: Path) -> None:
     seen = check_many(
         tmp_path, controllers=1, brokers=20, processes=1, connections=100, changes=40, period_s=0.1
     )

@@ -33,7 +33,7 @@ def test_a_quorum_grows_from_one_and_gets_a_new_disk_under_load(
             at_least = len(load.made) + 3
             assert wait_until(lambda: len(load.made) >= at_least, WAIT_S), load.refused
         assert load.refused == []
-        # Everything that was acknowledged is there at once, without waiting for anybody to catch up.
+        # Everything that was acknowledged is there at once, without waiting for a voter to catch up.
         listed = cluster.kquorum("topics", "list", "--consistency", "linearizable")
         assert {topic["name"] for topic in listed} >= set(load.made)
 

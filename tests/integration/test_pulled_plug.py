@@ -90,15 +90,15 @@ def test_every_request_on_its_way_gets_one_true_answer(cluster: Cluster) -> None
             asked = Clients(port).ask_all(api_key, bodies, lambda: cluster.kill(leader))  # noqa: B023
             codes = [error_of(answer) for answer in asyncio.run(asked)]
             outcomes.update(codes)
-            # Nobody else touches these topics, so "exists already" and "is not there" would be lies.
+            # No other client touches these topics, so "exists already" and "is not there" would be lies.
             assert set(codes) <= {ErrorCode.none, ErrorCode.request_timed_out}, Counter(codes)
             done = {name for name, code in zip(names, codes, strict=True) if code is ErrorCode.none}
-            is_told = (
+            is_reported = (
                 (lambda: done <= asyncio.run(topic_names(port)))  # noqa: B023
                 if api_key is ApiKey.CREATE_TOPICS
                 else (lambda: not done & asyncio.run(topic_names(port)))  # noqa: B023
             )
-            assert wait_until(is_told, 40), "what was told as done is not"
+            assert wait_until(is_reported, 40), "what was reported as done is not"
             cluster.start_node(leader)
     assert outcomes[ErrorCode.none] > sum(outcomes.values()) * 0.9, outcomes
 

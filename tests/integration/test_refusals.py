@@ -98,7 +98,7 @@ def test_a_broker_that_no_controller_takes(tmp_path: Path) -> None:
         assert "broker 101 was not admitted" in only_line(cluster, 101)
 
 
-def test_a_broker_told_to_stop_while_it_looks_for_a_controller(small: Cluster) -> None:
+def test_a_broker_that_stops_while_it_looks_for_a_controller(small: Cluster) -> None:
     with small:
         small.format()
         small.launch(101)

@@ -85,7 +85,7 @@ def replace(cluster: Cluster, broker_id: int, *folders: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_broker_with_a_new_folder_leads_again_what_nobody_else_can(cluster: Cluster) -> None:
+def test_a_broker_with_a_new_folder_leads_again_partitions_without_another_leader(cluster: Cluster) -> None:
     create(cluster, "alone", (REPLACED,), (REPLACED,))
     create(cluster, "shared", (REPLACED, STAYING), (STAYING, REPLACED))
     assert wait_until(lambda: leaders(cluster, "alone") == [REPLACED, REPLACED], WAIT_S)

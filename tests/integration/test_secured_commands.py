@@ -77,11 +77,11 @@ def test_controllers_by_address_are_asked_as_the_file_says(cluster: SecuredClust
         "ssl.keystore.location": cluster.file("alice.pem"),
     }
     assert kquorum(cluster, *asked, config=alice)[0] == 0
-    nobody = {key: value for key, value in alice.items() if key != "ssl.keystore.location"}
-    status, told = kquorum(cluster, *asked, config=nobody)
+    anonymous = {key: value for key, value in alice.items() if key != "ssl.keystore.location"}
+    status, told = kquorum(cluster, *asked, config=anonymous)
     assert (status, "it wants a certificate of this side" in told) == (1, True), told
-    stranger = alice | {"ssl.keystore.location": cluster.file("stranger.pem")}
-    assert kquorum(cluster, *asked, config=stranger)[0] == 1
+    untrusted = alice | {"ssl.keystore.location": cluster.file("untrusted.pem")}
+    assert kquorum(cluster, *asked, config=untrusted)[0] == 1
     assert "its certificate is of an authority that is not trusted here" in cluster.log_text(1)
 
 
@@ -100,7 +100,7 @@ def test_grpc_has_tls_too(cluster: SecuredCluster) -> None:
             {"sasl.jaas.config": LOGIN.format(USER, "wrong")},
             "invalid credentials with SASL mechanism SCRAM-SHA-512",
         ),
-        ({"sasl.jaas.config": LOGIN.format("nobody", USER_SECRET)}, "invalid credentials"),
+        ({"sasl.jaas.config": LOGIN.format("anonymous", USER_SECRET)}, "invalid credentials"),
         (
             {
                 "sasl.mechanism": "PLAIN",
@@ -116,7 +116,7 @@ def test_grpc_has_tls_too(cluster: SecuredCluster) -> None:
 def test_what_is_wrong_is_said(cluster: SecuredCluster, changes: dict[str, str], said: str) -> None:
     asked = ("topics", "list", "-b", cluster.listener("PASSWORD"), "--timeout-ms", "3000")
     status, told = kquorum(cluster, *asked, config=keys(cluster) | changes)
-    # Who is refused is told so by 1; 6 is for who could not make itself understood.
+    # A refused request is status 1; 6 means that no connection was possible.
     is_refused = "Authentication failed" in told or "does not offer" in told
     assert (status, said in told) == (1 if is_refused else 6, True), told
 

@@ -1,4 +1,4 @@
-"""Running nodes write snapshots and cut their logs below them; whoever is behind comes in through one."""
+"""Running nodes write snapshots and cut their logs below them; a replica that is behind catches up from one."""
 
 import re
 import shutil
@@ -86,7 +86,7 @@ def check_folders(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
             assert status == 0, capsys.readouterr()
 
 
-def test_who_fell_behind_comes_in_through_a_snapshot(
+def test_a_lagging_replica_catches_up_from_a_snapshot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Cluster(tmp_path, overrides=SMALL) as cluster:

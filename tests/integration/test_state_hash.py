@@ -1,4 +1,4 @@
-"""Nodes compare what they have made of the log, and whoever has made something else is named."""
+"""Nodes compare the state that they replayed from the log, and a node whose state differs is named."""
 
 import asyncio
 import struct

@@ -89,7 +89,7 @@ def running(folder: Path, config: Path = EXAMPLE) -> Iterator[Up]:
         yield up
     finally:
         if up.process.poll() is None:
-            up.process.kill()  # the nodes are told to die with it
+            up.process.kill()  # the nodes are set to die with it
             up.process.wait()
 
 

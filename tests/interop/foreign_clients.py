@@ -32,7 +32,7 @@ class Program:
 
     @contextlib.contextmanager
     def running(self, *arguments: str, within_s: float) -> Iterator[subprocess.Popen[str]]:
-        """Ended when it is left, when the tests' process dies, and after `within_s`: whoever reads its output, or waits
+        """Ended on exit, when the tests' process dies, and after `within_s`: a test that reads its output, or waits
         for it, need have no deadline of their own."""
         guard = [sys.executable, "-P", "-S", str(_GUARD)]
         process = subprocess.Popen(

@@ -36,7 +36,7 @@ def shown(kafka: Kafka, path: Path) -> Tree:
 
 
 def without_provenance(image: Tree) -> Tree:
-    """What an image says of the cluster; where it came from is told of a snapshot and of a log in different words."""
+    """What an image says of the cluster; its source is worded differently for a snapshot and for a log."""
     return {name: part for name, part in image.items() if name != "provenance"}
 
 

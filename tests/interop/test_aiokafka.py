@@ -56,10 +56,10 @@ def errors_of(response: Any) -> list[int]:
 async def create(admin: AIOKafkaAdminClient, topic: NewTopic) -> None:
     assert errors_of(await admin.create_topics([topic])) == [0]
 
-    async def is_told() -> bool:
+    async def is_listed() -> bool:
         return topic.name in await admin.list_topics()
 
-    await eventually(is_told)
+    await eventually(is_listed)
 
 
 def test_topics_configs_and_groups(cluster: Cluster) -> None:
@@ -108,10 +108,10 @@ def test_it_goes_on_while_the_quorum_changes_its_leader(cluster: Cluster) -> Non
                     cluster.kill(leader)
                 assert errors_of(await admin.create_topics([NewTopic(name, 1, 1)])) == [0]
 
-            async def all_are_told() -> bool:
+            async def all_are_listed() -> bool:
                 return set(names) <= set(await admin.list_topics())
 
-            await eventually(all_are_told)
+            await eventually(all_are_listed)
 
     asyncio.run(work())
     assert cluster.leader_id() != leader
@@ -144,7 +144,7 @@ def bounded(work: Awaitable[Result]) -> Result:
         ({"transactional_id": "mine"}, errors.TransactionalIdAuthorizationFailed),
     ],
 )
-def test_a_producer_is_told_at_once(
+def test_a_producer_is_refused_at_once(
     cluster: Cluster, topic: str, options: dict[str, Any], error: type[Exception]
 ) -> None:
     async def produce() -> None:
@@ -163,7 +163,7 @@ def test_a_producer_is_told_at_once(
     ("group_id", "error"),
     [("group", errors.GroupAuthorizationFailedError), (None, errors.TopicAuthorizationFailedError)],
 )
-def test_a_consumer_is_told_at_once(
+def test_a_consumer_is_refused_at_once(
     cluster: Cluster, topic: str, group_id: str | None, error: type[Exception]
 ) -> None:
     async def consume() -> None:

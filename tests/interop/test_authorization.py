@@ -176,7 +176,7 @@ def test_kafka_python_is_refused_and_served_alike(cluster: Cluster) -> None:
         bob.close()
 
 
-def test_operations_are_told_as_they_are(cluster: Cluster) -> None:
+def test_operations_are_reported_as_they_are(cluster: Cluster) -> None:
     rights = (AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS)
     grant(cluster, *(binding("alice", each, "orders") for each in rights))
     alice = confluent(cluster, "alice")
@@ -209,7 +209,7 @@ def test_kafkas_own_tool_grants_and_takes_away(cluster: Cluster, kafka: Kafka, t
     assert refusals(bob.create_topics([NewTopic("of-bob-too", 1, 1)])) == ["TOPIC_AUTHORIZATION_FAILED"]
 
 
-def test_acls_and_refusals_outlive_the_active_controller(cluster: Cluster) -> None:
+def test_acls_and_refusals_survive_the_active_controller(cluster: Cluster) -> None:
     old = cluster.leader_id()
     cluster.kill(old)
     try:
@@ -220,7 +220,7 @@ def test_acls_and_refusals_outlive_the_active_controller(cluster: Cluster) -> No
         cluster.start_node(old)
 
 
-def test_acls_are_told_to_who_may_describe_the_cluster(cluster: Cluster) -> None:
+def test_acls_are_listed_for_clients_that_may_describe_the_cluster(cluster: Cluster) -> None:
     everything = AclBindingFilter(
         ResourceType.ANY,
         None,

@@ -115,7 +115,7 @@ def test_a_program_that_hangs_is_ended_in_time() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
-def test_a_program_does_not_outlive_the_tests() -> None:
+def test_a_program_does_not_survive_the_tests() -> None:
     dying = f"""
 import os, signal, sys
 from tests.interop.foreign_clients import Program
@@ -134,7 +134,7 @@ with Program([sys.executable, "-c", {HANGS!r}]).running(within_s=600.0) as proce
 
 
 def is_running(process_id: int) -> bool:
-    """One that has ended and whom nobody has buried yet is not."""
+    """A process that has ended but was not reaped yet is not running."""
     try:
         stat = Path(f"/proc/{process_id}/stat").read_text()
     except OSError:

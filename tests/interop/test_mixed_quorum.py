@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 KAFKA, OURS, BROKER = 1, (2, 3), 101
 CONTROLLERS = (KAFKA, *OURS)
 
-# Whoever is in a hurry stands for election first, so that a test may choose the leader.
+# The node with the shortest timeout becomes a candidate first, so that a test may choose the leader.
 HASTE = {"controller.quorum.election.timeout.ms": 150, "controller.quorum.fetch.timeout.ms": 1_000}
 PATIENCE = {"controller.quorum.election.timeout.ms": 2_000, "controller.quorum.fetch.timeout.ms": 3_000}
 

@@ -92,7 +92,7 @@ def test_librdkafka_does_its_work(cluster: SecuredCluster, listener: str) -> Non
     for future in admin.create_topics([NewTopic(topic, 2, 2)]).values():
         future.result(WAIT_S)
     assert wait_until(lambda: topic in admin.list_topics(timeout=WAIT_S).topics, WAIT_S)
-    # Brokers are told under the listener that was asked.
+    # Metadata has each broker's endpoint on the listener that was asked.
     assert {each.port for each in admin.list_topics(timeout=WAIT_S).brokers.values()} == ports(
         cluster, listener
     )
@@ -159,14 +159,12 @@ def can_list(admin: AdminClient) -> bool:
     ("listener", "keys"),
     [
         ("PASSWORD", {"sasl.password": "wrong"}),
-        ("PASSWORD", {"sasl.username": "nobody"}),
+        ("PASSWORD", {"sasl.username": "unknown"}),
         ("OPEN", {"sasl.password": "wrong"}),
         ("PASSWORD", {"sasl.mechanism": "PLAIN"}),
     ],
 )
-def test_who_does_not_know_the_password_stays_out(
-    cluster: SecuredCluster, listener: str, keys: dict[str, str]
-) -> None:
+def test_a_wrong_password_is_refused(cluster: SecuredCluster, listener: str, keys: dict[str, str]) -> None:
     errors: list[str] = []
     keys = keys | {"error_cb": lambda error: errors.append(str(error))}  # type: ignore[dict-item]
     admin = confluent(cluster, listener, **keys)
@@ -181,7 +179,7 @@ import logging, sys
 from kafka.admin import KafkaAdminClient
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout)
 KafkaAdminClient(bootstrap_servers=sys.argv[1], security_protocol="SASL_SSL", ssl_cafile=sys.argv[2],
-    sasl_mechanism="SCRAM-SHA-512", sasl_plain_username="nobody", sasl_plain_password="x", bootstrap_timeout_ms=2000)
+    sasl_mechanism="SCRAM-SHA-512", sasl_plain_username="unknown", sasl_plain_password="x", bootstrap_timeout_ms=2000)
 """
 
 
@@ -198,14 +196,14 @@ def test_kafka_python_stays_out_too(cluster: SecuredCluster) -> None:
     )
 
 
-def test_a_certificate_of_another_authority_is_refused_and_harms_no_other_client(
+def test_a_certificate_of_another_authority_is_refused_and_affects_no_other_client(
     cluster: SecuredCluster,
 ) -> None:
     good = confluent(cluster, "TLS", **pair(cluster, "alice.pem"))
     assert can_list(good)
-    stranger = confluent(cluster, "TLS", **pair(cluster, "stranger.pem"))
+    untrusted = confluent(cluster, "TLS", **pair(cluster, "untrusted.pem"))
     with pytest.raises(KafkaException):
-        stranger.list_topics(timeout=1)
+        untrusted.list_topics(timeout=1)
     assert can_list(good)
     logs = "".join(cluster.log_text(broker_id) for broker_id in cluster.broker_ids)
     assert "its certificate is of an authority that is not trusted here" in logs
@@ -216,7 +214,7 @@ def pair(cluster: SecuredCluster, name: str) -> dict[str, str]:
 
 
 def test_a_client_that_trusts_another_authority_leaves_by_itself(cluster: SecuredCluster) -> None:
-    admin = confluent(cluster, "TLS", **{"ssl.ca.location": cluster.file("stranger.pem")})
+    admin = confluent(cluster, "TLS", **{"ssl.ca.location": cluster.file("untrusted.pem")})
     with pytest.raises(KafkaException):
         admin.list_topics(timeout=1)
 

@@ -87,7 +87,7 @@ def test_wrong_passwords_are_reported(tools: Tools, cluster: SecuredCluster) -> 
 def test_a_certificate_of_another_authority_is_reported(tools: Tools, cluster: SecuredCluster) -> None:
     """And not taken for a fault of the network, after which Kafka's clients would try until a timeout."""
     with pytest.raises(ToolFailed, match="SslAuthenticationException"):
-        tools.run(TOPICS, "TLS", tls(cluster, "SSL", "stranger.pem"), "--list")
+        tools.run(TOPICS, "TLS", tls(cluster, "SSL", "untrusted.pem"), "--list")
 
 
 def test_a_user_made_by_kafka_configs_gets_in(tools: Tools, cluster: SecuredCluster) -> None:

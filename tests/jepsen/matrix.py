@@ -192,7 +192,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--rejudge",
         action="store_true",
-        help="run nothing, judge what is in the store anew, of --workloads if there are",
+        help="run nothing, judge again what is in the store, of --workloads if there are",
     )
     parser.add_argument("more", nargs="*", metavar="-- OPTION", help="for every run, such as --brokers 2")
     return parser.parse_args(arguments)

@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class Fate(StrEnum):
-    """`IN_DOUBT`: a request was sent, and nobody said what became of it; either is lawful for ever."""
+    """`IN_DOUBT`: a request was sent and its outcome is unknown; either outcome is valid."""
 
     PRESENT = "present"
     ABSENT = "absent"

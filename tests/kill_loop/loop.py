@@ -70,7 +70,7 @@ class Outcome:
     snapshots_seen: int = 0
     killed_in_snapshot: int = 0
     torn_tails: int = 0
-    begun_anew: int = 0
+    restarted: int = 0
     warnings: dict[str, int] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
 
@@ -84,14 +84,14 @@ class Outcome:
             "snapshots_seen": self.snapshots_seen,
             "killed_in_snapshot": self.killed_in_snapshot,
             "torn_tails_cut": self.torn_tails,
-            "logs_begun_anew": self.begun_anew,
+            "logs_restarted": self.restarted,
             "warnings": self.warnings,
             "violations": self.violations,
         }
 
 
 class KillLoop:
-    """One run in a folder of its own, which is left for whoever wants to look."""
+    """One run in a folder of its own, which is left to be inspected."""
 
     def __init__(self, folder: Path, options: Options, say: Callable[[str], None]) -> None:
         self.cluster = Cluster(
@@ -134,7 +134,7 @@ class KillLoop:
         outcome.violations += check_folders(self.data_folders(), self.ledger, outcome.committed)
         words = Words(path for folder in self.data_folders().values() for path in log_files(folder))
         outcome.violations += words.violations
-        outcome.torn_tails, outcome.begun_anew = len(words.torn_bytes), words.begun_anew
+        outcome.torn_tails, outcome.restarted = len(words.torn_bytes), words.restarted
         outcome.warnings = dict(words.warnings)
         for folder in self._snapshots.values():
             outcome.violations += folder.look()

@@ -8,7 +8,7 @@ from pathlib import Path
 _LINE = re.compile(r"^\S+ \S+ node \d+ (?P<level>[A-Z]+) (?P<logger>\S+): (?P<message>.*)$")
 _TORN = re.compile(r"^(?P<bytes>\d+) bytes of a torn write were cut off the log's end$")
 # Killed after a fetched snapshot got its name and before the log below it was gone: lawful, and finished at the start.
-_BEGUN_ANEW = re.compile(r"^the log is behind its newest snapshot, and starts over there")
+_RESTARTED = re.compile(r"^the log is behind its newest snapshot, and starts over there")
 _NUMBER = re.compile(r"\d+")
 # A process that is killed loses nothing that it wrote: so no node may ever speak of these.
 _NEVER = re.compile(
@@ -24,7 +24,7 @@ class Words:
     def __init__(self, log_files: Iterable[Path]) -> None:
         self.violations: list[str] = []
         self.torn_bytes: list[int] = []
-        self.begun_anew = 0
+        self.restarted = 0
         self.warnings: Counter[str] = Counter()
         for path in log_files:
             for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
@@ -37,7 +37,7 @@ class Words:
                 self.violations.append(f"{place}: {line}")
             return
         torn = _TORN.match(said["message"])
-        self.begun_anew += _BEGUN_ANEW.match(said["message"]) is not None
+        self.restarted += _RESTARTED.match(said["message"]) is not None
         if torn is not None:
             self.torn_bytes.append(int(torn["bytes"]))
         elif said["level"] in ("ERROR", "CRITICAL") or _NEVER.search(said["message"]):

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from kquorum.metadata.controller.partitions import batched_update, change_batch
 from tests.reference_model import requests
-from tests.reference_model.objects import NOBODY
+from tests.reference_model.objects import NO_BROKER
 from tests.reference_model.twin import Twin
 
 BROKERS = st.integers(1, 5)
@@ -105,7 +105,7 @@ class ControllerAgainstModel(RuleBasedStateMachine):
 
     @rule()
     def all_are_heard_of(self) -> None:
-        self.others_are_heard_of(silent=NOBODY)
+        self.others_are_heard_of(silent=NO_BROKER)
 
     @rule(broker_id=BROKERS)
     def a_broker_falls_silent(self, broker_id: int) -> None:

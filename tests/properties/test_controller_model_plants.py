@@ -1,4 +1,4 @@
-"""The checker checked: faults planted in the controller, each of which the stream of random operations must find."""
+"""The checker checked: the stream of random operations must find each fault planted in the controller."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ from kquorum.metadata.controller.partitions.partition_change import Elected, Par
 from kquorum.metadata.controller.topics import new_partitions
 from kquorum.metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream
-from tests.reference_model.story import tell
+from tests.reference_model.short_sequence import run_short_sequence
 from tests.reference_model.twin import Twin
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -139,7 +139,7 @@ def a_crash_is_forgotten_without_eligible_leader_replicas(patch: pytest.MonkeyPa
     patch.setattr(batched_update.Departure, "movement", movement)
 
 
-def lists_that_nobody_kept_are_believed(patch: pytest.MonkeyPatch) -> None:
+def unmaintained_lists_are_trusted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elr, "_without_stale_lists", lambda _context: ())
 
 
@@ -169,32 +169,34 @@ PLANTS: list[Plant] = [
     silent_brokers_join_an_isr,
     the_last_replica_is_preferred,
 ]
-# What a stream of some hundred operations seldom comes to: they are planted in the story only.
+# What a stream of some hundred operations seldom comes to: they are planted in the short sequence only.
 RARE_PLANTS: list[Plant] = [
     leaving_brokers_lead_new_partitions,
     partitions_stay_without_a_leader,
     a_crash_is_forgotten_without_eligible_leader_replicas,
-    lists_that_nobody_kept_are_believed,
+    unmaintained_lists_are_trusted,
 ]
 
 
 @pytest.mark.parametrize("level", [5, 7, 11, 14, 25])
-def test_the_story_without_a_fault(level: int) -> None:
-    tell(Twin(level, has_elr=False))
+def test_a_random_sequence_without_a_fault(level: int) -> None:
+    run_short_sequence(Twin(level, has_elr=False))
 
 
-def test_the_story_with_eligible_leader_replicas() -> None:
-    tell(Twin(25, has_elr=True))
+def test_a_random_sequence_with_eligible_leader_replicas() -> None:
+    run_short_sequence(Twin(25, has_elr=True))
 
 
 def _tell_all() -> None:
-    tell(Twin(25, has_elr=False))
-    tell(Twin(25, has_elr=True))
-    tell(Twin(5, has_elr=False))
+    run_short_sequence(Twin(25, has_elr=False))
+    run_short_sequence(Twin(25, has_elr=True))
+    run_short_sequence(Twin(5, has_elr=False))
 
 
 @pytest.mark.parametrize("plant", PLANTS + RARE_PLANTS, ids=lambda plant: plant.__name__)
-def test_a_planted_fault_is_found_in_the_story(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_is_found_in_the_random_sequence(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         _tell_all()

@@ -2,7 +2,7 @@
 
 Brokers with logs are played against the real controller. A record is committed once all of an ISR that is large enough
 have it. A broker that crashes loses any part of its log; one that is shut down in order, or that is only fenced,
-loses nothing. Whatever happens in whatever order, what was committed is there when somebody leads again, unless the
+loses nothing. Whatever happens in whatever order, what was committed is there when a broker leads again, unless the
 election was unclean, which the controller says by the recovery state.
 """
 
@@ -25,7 +25,7 @@ STEPS = 60
 
 
 class Cluster:
-    """`logs` are the records of each broker's replica; `committed` what nobody may lose."""
+    """`logs` are the records of each broker's replica; `committed` what may not be lost."""
 
     def __init__(self, seed: int, brokers: int, minimum: int) -> None:
         self.random = random.Random(seed)
@@ -149,7 +149,7 @@ class Cluster:
         assert after.partition_epoch >= before.partition_epoch
         assert after.partition_epoch > before.partition_epoch or after == before
         if after.leader_epoch == before.leader_epoch or after.leader not in self.alive:
-            return  # A dead one that nobody has missed yet leads on paper only.
+            return  # A dead leader that was not fenced yet cannot serve.
         is_unclean = after.leader_recovery_state == RECOVERING
         if is_unclean:
             self.unclean_elections += 1

@@ -1,6 +1,5 @@
 """Images under random histories: to records and back, column tables against plain dicts, deltas against replays."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
@@ -11,11 +10,11 @@ from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.errors import ReplayError
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.partition_state import PartitionState
-from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
-from kquorum.metadata.image.records import image_from_values, image_records
+from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable, table_of
 from kquorum.wire.metadata_records import cluster, configs, features, security, topics
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.image_records import image_from_values, image_records
 
 # Few ids and names, so that records meet what earlier ones made.
 BROKERS = st.integers(0, 4)
@@ -259,11 +258,11 @@ def test_table_of_columns_is_like_a_dict(steps: list[dict[int, PartitionState]])
     twin: dict[int, PartitionState] = {}
     for changes in steps:
         before, known = table, dict(twin)
-        table = table.with_changes(changes)
+        table = table.with_rows(table_of(changes))
         twin.update(changes)
         assert dict(before.items()) == known, "a table does not change behind its holders"
         check_like(table, twin)
-    assert table == EMPTY_PARTITIONS.with_changes(twin)
+    assert table == table_of(twin)
 
 
 def check_like(table: PartitionTable, twin: dict[int, PartitionState]) -> None:
@@ -271,23 +270,12 @@ def check_like(table: PartitionTable, twin: dict[int, PartitionState]) -> None:
     assert list(table.items()) == sorted(twin.items())
     for partition_id in range(-1, 14):
         assert table.get(partition_id) == twin.get(partition_id)
-    queries: list[tuple[Callable[[int], list[int]], Callable[[PartitionState, int], bool]]] = [
-        (lambda broker: table.led_by(broker).tolist(), lambda state, broker: state.leader == broker),
-        (lambda broker: table.in_isr(broker).tolist(), lambda state, broker: broker in state.isr),
-        (
-            lambda broker: table.with_replica_on(broker).tolist(),
-            lambda state, broker: broker in state.replicas,
-        ),
-    ]
-    for broker in range(5):
-        for query, expected in queries:
-            assert query(broker) == [number for number in sorted(twin) if expected(twin[number], broker)]
     assert table.leaderless().tolist() == [number for number in sorted(twin) if twin[number].leader == -1]
 
 
 @given(partition_states(), partition_states())
 def test_tables_are_equal_by_content_alone(first: PartitionState, second: PartitionState) -> None:
-    grown = EMPTY_PARTITIONS.with_changes({0: first}).with_changes({0: second})
-    assert grown == EMPTY_PARTITIONS.with_changes({0: second})
+    grown = table_of({0: first}).with_rows(table_of({0: second}))
+    assert grown == table_of({0: second})
     other = replace(second, partition_epoch=(second.partition_epoch + 1) % 1000)
-    assert (EMPTY_PARTITIONS.with_changes({0: other}) == grown) == (other == second)
+    assert (table_of({0: other}) == grown) == (other == second)

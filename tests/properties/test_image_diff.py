@@ -7,11 +7,11 @@ from hypothesis import example, given, settings
 
 from kquorum.metadata.image.diff import Action, StateChange, StateKind, diff_images
 from kquorum.metadata.image.image import MetadataImage, Provenance
-from kquorum.metadata.image.records import image_from_values, image_records
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
 from tests.properties.test_image import HISTORIES, accepted
+from tests.support.image_records import image_from_values, image_records
 
 _MIRRORED = {
     Action.ADDED: Action.REMOVED,

@@ -41,7 +41,7 @@ Write = Callable[[MetadataImage], Iterator[bytes]]
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[MetadataRecord]:
-    """Records with transactions around some, of which the last may still be open, and audit notes."""
+    """Records with transactions around some (the last may still be open), and audit notes."""
     history: list[MetadataRecord] = [LEVEL]
     for _ in range(draw(st.integers(1, 6))):
         part = draw(HISTORIES.map(lambda records: records[:8]) | alike().map(lambda records: records[:30]))

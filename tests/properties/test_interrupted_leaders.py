@@ -22,15 +22,11 @@ from kquorum.raft.batches import Accumulator
 from kquorum.raft.errors import NotLeaderError
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.messages.error_codes import ErrorCode
-from kquorum.wire.metadata_records.features import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-)
+from kquorum.wire.metadata_records.features import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values
-from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
+from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededRandomSource, SeededRandomSource, World, topic
 
 SEEDS = range(32)
 PHASES = 5
@@ -91,7 +87,7 @@ class InterruptedRaft(FakeRaft):
         self._accumulator.begin(self.leader_epoch, self.stored_end_offset)
 
 
-class Story:
+class InterruptedRun:
     """One log and the leaders that write it, one after the other."""
 
     def __init__(self, seed: int) -> None:
@@ -108,7 +104,7 @@ class Story:
     def _node(self) -> World:
         world = World(self.config)
         world.raft = self.raft
-        world.controller = Controller(self.config, self.raft, SeededDice(), CLUSTER_ID)
+        world.controller = Controller(self.config, self.raft, SeededRandomSource(), CLUSTER_ID)
         return world
 
     def lead(self) -> None:
@@ -219,24 +215,24 @@ def audit_faults(raft: FakeRaft) -> list[AuditFault]:
 
 
 @pytest.fixture(scope="module")
-def stories() -> list[Story]:
-    told = [Story(seed) for seed in SEEDS]
-    for story in told:
-        story.run()
-    return told
+def runs() -> list[InterruptedRun]:
+    made = [InterruptedRun(seed) for seed in SEEDS]
+    for run in made:
+        run.run()
+    return made
 
 
-def test_every_node_makes_the_same_state_of_what_is_left(stories: list[Story]) -> None:
-    """Also checked after each loss, within the stories."""
-    for story in stories:
+def test_every_node_makes_the_same_state_of_what_is_left(runs: list[InterruptedRun]) -> None:
+    """Also checked after each loss, within the runs."""
+    for run in runs:
         follower = MetadataLoader()
-        follower.handle_commit(story.raft.batches)
-        story.check_as(follower)
+        follower.handle_commit(run.raft.batches)
+        run.check_as(follower)
         assert follower.transaction_start_offset is None
 
 
-def test_the_chain_of_notes_is_whole(stories: list[Story]) -> None:
-    assert [audit_faults(story.raft) for story in stories] == [[]] * len(stories)
+def test_the_chain_of_notes_is_whole(runs: list[InterruptedRun]) -> None:
+    assert [audit_faults(run.raft) for run in runs] == [[]] * len(runs)
 
 
 def topics_created(raft: FakeRaft) -> set[str]:
@@ -255,13 +251,13 @@ def topics_created(raft: FakeRaft) -> set[str]:
     return created | held_back
 
 
-def test_what_was_answered_as_created_is_in_the_log(stories: list[Story]) -> None:
-    for story in stories:
-        codes = {name: answers[0].topics[0].error_code for name, answers in story.answers}
-        assert {name for name, code in codes.items() if code is ErrorCode.none} <= topics_created(story.raft)
+def test_what_was_answered_as_created_is_in_the_log(runs: list[InterruptedRun]) -> None:
+    for run in runs:
+        codes = {name: answers[0].topics[0].error_code for name, answers in run.answers}
+        assert {name for name, code in codes.items() if code is ErrorCode.none} <= topics_created(run.raft)
 
 
-def test_the_stories_are_worth_telling(stories: list[Story]) -> None:
-    kinds = [type(record) for story in stories for record in story.raft.records()]
+def test_the_runs_cover_enough(runs: list[InterruptedRun]) -> None:
+    kinds = [type(record) for run in runs for record in run.raft.records()]
     assert kinds.count(AbortTransactionRecord) > 5
-    assert kinds.count(EndTransactionRecord) > len(stories) + 20
+    assert kinds.count(EndTransactionRecord) > len(runs) + 20

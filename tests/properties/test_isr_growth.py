@@ -37,7 +37,7 @@ def directory_of(broker_id: int, random_source: Random) -> UUID:
 
 def some_state(random_source: Random, width: int) -> PartitionState:
     """Led by LEADER, mostly, and with nothing unusual about it, mostly."""
-    # Of those whom nobody may add there is one now and then.
+    # Now and then one that may not be added.
     others = random_source.sample(BROKERS[1:] if random_source.random() < 0.2 else BROKERS[1:-2], width - 1)
     replicas = [LEADER, *others]
     random_source.shuffle(replicas)
@@ -81,7 +81,7 @@ def world_with(random_source: Random) -> tuple[DecisionContext, MetadataImage]:
 def wish(
     random_source: Random, context: DecisionContext, index: int, state: PartitionState | None
 ) -> dict[str, Any]:
-    """To add somebody, mostly."""
+    """Mostly proposals that add a replica."""
     state = state or some_state(random_source, 3)
     missing = [each for each in state.replicas if each not in state.isr]
     isr = [*state.isr, *random_source.sample(missing, random_source.randint(0, len(missing)))]

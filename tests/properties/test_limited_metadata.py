@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kquorum.broker.client_access import UNLIMITED, ClientAccess, TopicLists, client_access
-from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.authorizer import Acls
@@ -21,7 +20,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
+from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowestRandomSource, image, next_image, request
 from tests.support.acl_worlds import (
     ALICE,
     ALLOW,
@@ -39,6 +38,7 @@ from tests.support.images import LISTENER
 from tests.support.kio.classes import response_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
+from tests.support.plain_metadata import handle_metadata
 
 SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]
@@ -89,7 +89,7 @@ def worlds(seed: int) -> Iterator[tuple[random.Random, MetadataImage, dict[str, 
 @settings(deadline=None, max_examples=15)
 @given(SEEDS)
 def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
-    answers, lists = MetadataResponses("cluster", LowDice()), TopicLists()
+    answers, lists = MetadataResponses("cluster", LowestRandomSource()), TopicLists()
     for random_source, of, accesses in worlds(seed):
         version, creates = random_source.choice(VERSIONS), bool(random_source.randrange(2))
         ask = request(random_source, version)
@@ -97,7 +97,7 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
         random_source.shuffle(eyes)
         for each in eyes:
             wanted = handle_metadata(
-                ask, version, of, "cluster", LISTENER, LowDice(), each, creates_topics=creates
+                ask, version, of, "cluster", LISTENER, LowestRandomSource(), each, creates_topics=creates
             )
             work = answers.begin(ask, version, of, LISTENER, each, creates_topics=creates)
             while (given := work.advance()) is None:
@@ -111,14 +111,14 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
 
 @settings(deadline=None, max_examples=15)
 @given(SEEDS)
-def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
+def test_topics_without_describe_are_not_shown(seed: int) -> None:
     lists = TopicLists()
     for random_source, of, accesses in worlds(seed):
         version = random_source.choice(VERSIONS)
         ask = request(random_source, version)
         for access in accesses.values():
             eyes = client_access(access, lists)
-            answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice(), eyes)
+            answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowestRandomSource(), eyes)
             check_topics(answer.response.topics, access)
             for name in answer.topics_to_create:
                 assert access.allows_on_cluster(Operation.CREATE) or access.allows_on_topic(
@@ -146,7 +146,7 @@ def check_topics(topics: object, access: Access) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
+def test_without_describe_a_client_gets_no_topic(version: int) -> None:
     of = image(random.Random(1))
     access = Access(
         authorizer=authorizer(),
@@ -154,14 +154,14 @@ def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
         topics=of.topics,
         principal=ALICE,
         host=HERE,
-        note_denial=lambda denial: pytest.fail(f"nobody asked for {denial}"),
+        note_denial=lambda denial: pytest.fail(f"unexpected denial {denial}"),
     )
     flags = dict.fromkeys(
         ("include_topic_authorized_operations", "include_cluster_authorized_operations"), False
     )
     ask = request_of(ApiKey.METADATA, version, {"topics": None if version else (), **flags})
     answer = handle_metadata(
-        ask, version, of, "cluster", LISTENER, LowDice(), client_access(access, TopicLists())
+        ask, version, of, "cluster", LISTENER, LowestRandomSource(), client_access(access, TopicLists())
     )
     assert answer.response.topics == ()
     assert answer.response.brokers

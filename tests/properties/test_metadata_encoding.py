@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kquorum.broker.metadata_cache.responses as responses
-from kquorum.broker.metadata_cache.answers import handle_metadata
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.image.cluster import BrokerRegistration, ClusterImage, Endpoint
 from kquorum.metadata.image.directories import LOST, MIGRATING, UNASSIGNED
@@ -23,11 +22,12 @@ from kquorum.wire import message_codec
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import request_of
-from tests.support.broker_services import LowDice
+from tests.support.broker_services import LowestRandomSource
 from tests.support.images import LISTENER, log_dir, topic_id
-from tests.support.kio.classes import response_class
+from tests.support.kio.classes import request_class, response_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
+from tests.support.plain_metadata import handle_metadata
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 SEEDS = st.integers(0, 2**32)
@@ -134,7 +134,7 @@ def request(random_source: random.Random, version: int) -> Any:
 
 
 def check_equal(ask: Any, version: int, of: MetadataImage, answers: MetadataResponses) -> None:
-    wanted = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice())
+    wanted = handle_metadata(ask, version, of, "cluster", LISTENER, LowestRandomSource())
     work = answers.begin(ask, version, of, LISTENER)
     while (given := work.advance()) is None:
         pass
@@ -159,7 +159,7 @@ def sequences(seed: int) -> Iterator[tuple[Any, int, MetadataImage]]:
 def test_the_bytes_are_kios(seed: int, slice_partitions: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(responses, "SLICE_PARTITIONS", slice_partitions)
-        answers = MetadataResponses("cluster", LowDice())
+        answers = MetadataResponses("cluster", LowestRandomSource())
         for ask, version, of in sequences(seed):
             check_equal(ask, version, of, answers)
 
@@ -170,7 +170,7 @@ def test_the_bytes_are_kios(seed: int, slice_partitions: int) -> None:
 def test_the_bytes_are_kios_in_many_worlds(seed: int, slice_partitions: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(responses, "SLICE_PARTITIONS", slice_partitions)
-        answers = MetadataResponses("cluster", LowDice())
+        answers = MetadataResponses("cluster", LowestRandomSource())
         for ask, version, of in sequences(seed):
             check_equal(ask, version, of, answers)
 
@@ -178,7 +178,7 @@ def test_the_bytes_are_kios_in_many_worlds(seed: int, slice_partitions: int) -> 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_of_everything(version: int) -> None:
     random_source = random.Random(version)
-    answers = MetadataResponses("cluster", LowDice())
+    answers = MetadataResponses("cluster", LowestRandomSource())
     whole = request_of(
         ApiKey.METADATA,
         version,
@@ -196,7 +196,7 @@ def test_every_version_of_everything(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 8, VERSIONS[-1]])
 @pytest.mark.parametrize("replicas", [125, 126, 127, 200])
-def test_lists_as_long_as_nobody_has_them(version: int, replicas: int) -> None:
+def test_lists_of_excessive_length(version: int, replicas: int) -> None:
     many = tuple(range(replicas))
     state = PartitionState(replicas=many, directories=(MIGRATING,) * replicas, isr=many, leader=2)
     topics = TopicsImage()
@@ -212,4 +212,4 @@ def test_lists_as_long_as_nobody_has_them(version: int, replicas: int) -> None:
         {"topics": None if version else [], "include_cluster_authorized_operations": False}
         | {"include_topic_authorized_operations": False},
     )
-    check_equal(ask, version, of, MetadataResponses("cluster", LowDice()))
+    check_equal(ask, version, of, MetadataResponses("cluster", LowestRandomSource()))

@@ -24,7 +24,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
 from tests.support.api_calls import Values
 from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
-from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
+from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededRandomSource, World
 
 LEVELS = [4, 5, 6, 7, 11, 13, 16, 17, 21, 23, 25, 30]
 NAMES = ["a", "b", "c.d", "c_d", "old", "older", "-no/name"]
@@ -181,7 +181,7 @@ def outcome_of(seed: int, worth_columns: int) -> Outcome:
     )
     world = World(config)
     world.raft = LimitedRaft(config.max_batch_bytes)
-    world.controller = Controller(config, world.raft, SeededDice(seed), CLUSTER_ID, image)
+    world.controller = Controller(config, world.raft, SeededRandomSource(seed), CLUSTER_ID, image)
     world.raft.leader_id, world.raft.leader_epoch = NODE_ID, 1
     world.controller.handle_leader_change(world.now_ms, NODE_ID, 1)
     active = world.controller._active

@@ -15,8 +15,8 @@ from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.loading import delta_from_values
 from kquorum.metadata.image.metadata_version import record_version
 from kquorum.metadata.image.partition_records import read_by_columns
-from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
-from kquorum.metadata.image.records import image_from_values, image_records, image_values
+from kquorum.metadata.image.partitions import PartitionTable, table_of
+from kquorum.metadata.image.records import image_values
 from kquorum.metadata.image.topics import TopicsImage
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.metadata_records import features, topics
@@ -24,6 +24,7 @@ from kquorum.wire.record_batch import check_batch, read_records, read_values, wr
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
 from tests.properties.test_image import HISTORIES, accepted, partition_states
+from tests.support.image_records import image_from_values, image_records
 
 TOPICS = [UUID(int=1 << 120), UUID(int=256), UUID(int=77)]
 # Ids that end in zeros, and one that means "none".
@@ -32,7 +33,7 @@ DIRECTORIES = [UUID(int=0), UUID(int=256), UUID(int=1 << 127), UUID(int=5)]
 
 @st.composite
 def alike(draw: st.DrawFn) -> list[MetadataRecord]:
-    """Partition records of which most have one of few shapes, with topics made in between."""
+    """Partition records, most of one of few shapes, with topics created in between."""
     counts = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
     made: list[MetadataRecord] = []
     for topic_id in draw(st.permutations(TOPICS)):
@@ -173,8 +174,8 @@ STATES = st.dictionaries(st.integers(0, 9), partition_states(), max_size=6)
 @given(STATES, STATES, STATES)
 @settings(deadline=None)
 def test_differing_ids_are_those_that_differ(one: dict, two: dict, three: dict) -> None:  # type: ignore[type-arg]
-    table: PartitionTable = EMPTY_PARTITIONS.with_changes(one).with_changes(two)
-    other = EMPTY_PARTITIONS.with_changes(three).with_changes(two)
+    table: PartitionTable = table_of(one).with_rows(table_of(two))
+    other = table_of(three).with_rows(table_of(two))
     mine, others = {**one, **two}, {**three, **two}
     expected = [each for each in sorted(mine) if others.get(each) != mine[each]]
     assert table.ids_not_in(other).tolist() == expected

@@ -65,7 +65,7 @@ def test_the_plainest_and_the_fullest_record_need_no_entity(
 
 @given(data=st.data(), frame=st.sampled_from(FRAMES))
 @settings(deadline=None, max_examples=400)
-def test_what_is_wrong_with_a_value_is_told_alike(
+def test_an_invalid_value_has_the_same_message_everywhere(
     data: st.DataObject, frame: tuple[type[MetadataRecord], int]
 ) -> None:
     cls, version = frame

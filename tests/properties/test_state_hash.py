@@ -12,13 +12,13 @@ from kquorum.metadata.image.errors import ReplayError
 from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.partitions import EMPTY_PARTITIONS, PADDING, PartitionTable, table_of
-from kquorum.metadata.image.records import image_from_values, image_records
-from kquorum.metadata.state_hash.image_hash import EMPTY_STATE_HASH, MODULUS, hash_after, hash_of_image
+from kquorum.metadata.state_hash.image_hash import MODULUS, hash_after, hash_of_image
 from kquorum.metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
 from tests.properties.test_image import HISTORIES, STEPS, accepted, partition_states
+from tests.support.image_records import image_from_values, image_records
 
 TOPIC = UUID(int=77)
 SEED = seed_of(TOPIC)
@@ -27,7 +27,7 @@ SEED = seed_of(TOPIC)
 @given(HISTORIES, st.integers(1, 9))
 @settings(deadline=None, max_examples=50)
 def test_increments_lead_where_scratch_leads(history: list[MetadataRecord], size: int) -> None:
-    image, state_hash = MetadataImage.empty(), EMPTY_STATE_HASH
+    image, state_hash = MetadataImage.empty(), 0
     for start in range(0, len(history), size):
         delta, _ = accepted(image, history[start : start + size])
         image = delta.apply(Provenance())
@@ -71,7 +71,7 @@ def test_a_snapshot_has_the_hash_of_its_log(history: list[MetadataRecord]) -> No
 def test_many_rows_are_hashed_like_one_by_one(steps: list[dict[int, PartitionState]]) -> None:
     table: PartitionTable = EMPTY_PARTITIONS
     for changes in steps:
-        table = table.with_changes(changes)
+        table = table.with_rows(table_of(changes))
     copies = [Rows(SEED, table, None)] * 13
     together = hash_of_rows(copies)
     alone = sum(

@@ -1,7 +1,7 @@
 """Brokers that come, live and go (rules C6 to C8)."""
 
 from tests.reference_model.changes import Wish, change
-from tests.reference_model.objects import DIRECTORIES_FROM, NOBODY, Broker, Cluster, Partition, Refused
+from tests.reference_model.objects import DIRECTORIES_FROM, NO_BROKER, Broker, Cluster, Partition, Refused
 
 CHANGE_RECORD_FROM = 6
 LEAVING_STATE_FROM = 7
@@ -27,7 +27,7 @@ def register(
         return known.epoch
     if known is not None and not known.fenced and cluster.has_session(broker_id):
         raise Refused("duplicate_broker_registration")
-    # Also where eligible leader replicas were turned off: a list that was kept still tells who has the data.
+    # Also where eligible leader replicas were turned off: a list that was kept still names the replicas with the data.
     _remove(cluster, broker_id, has_crashed=known is None or not is_clean)
     cluster.brokers[broker_id] = Broker(
         broker_id,
@@ -159,7 +159,7 @@ def _elect_clean_leaders(cluster: Cluster) -> None:
     """Partitions without a leader although a broker with all of the data, or with all that is left of it, is up."""
     for name, index, part in cluster.places():
         with_data = set(part.isr) or part.eligible.union(part.last_known)
-        if part.leader == NOBODY and with_data & cluster.active():
+        if part.leader == NO_BROKER and with_data & cluster.active():
             change(cluster, name, index, Wish(gone=cluster.going()))
 
 
@@ -226,7 +226,7 @@ def _unfence(cluster: Cluster, broker: Broker) -> None:
     kind = "broker" if cluster.level >= CHANGE_RECORD_FROM else "unfence"
     cluster.log.append((kind, broker.id, "unfenced"))
     for name, index, part in cluster.places():
-        if part.leader == NOBODY:
+        if part.leader == NO_BROKER:
             change(cluster, name, index, Wish(election=election(cluster, name), back={broker.id}))
 
 
@@ -272,7 +272,7 @@ def _are_too_many(
 
 def _is_all_that_is_left(cluster: Cluster, part: Partition, broker_id: int) -> bool:
     """It stays in the ISR, and a request by which it goes is no occasion to lose its data by another leader."""
-    return not cluster.has_elr and part.leader == NOBODY and set(part.isr) == {broker_id}
+    return not cluster.has_elr and part.leader == NO_BROKER and set(part.isr) == {broker_id}
 
 
 def election(cluster: Cluster, topic: str) -> str:

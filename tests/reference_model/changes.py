@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.reference_model.objects import DIRECTORIES_FROM, NOBODY, Cluster, Partition
+from tests.reference_model.objects import DIRECTORIES_FROM, NO_BROKER, Cluster, Partition
 
 EPOCH_BUMP_ON_SHRINK_BELOW = 12
 RECOVERY_FROM = 3
@@ -16,7 +16,7 @@ RECOVERY_FROM = 3
 
 @dataclass
 class Wish:
-    """What somebody wants of a partition. `gone` may not lead, `back` may, whatever the registrations say; `crashed`
+    """A wanted change of a partition. `gone` may not lead, `back` may, whatever the registrations say; `crashed`
     have lost what they had not flushed."""
 
     isr: list[int] | None = None
@@ -83,7 +83,7 @@ def _place_replicas(cluster: Cluster, old: Partition, new: Partition, wish: Wish
 
 def _update_eligible(cluster: Cluster, topic: str, old: Partition, new: Partition, wish: Wish) -> None:
     if not cluster.has_elr:
-        # Nobody keeps the list any more: it holds only where the ISR was empty, so that nothing was written since.
+        # The list is not maintained any more: it holds only where the ISR was empty, so that nothing was written since.
         kept = set() if old.isr else old.eligible
         new.eligible = kept.intersection(new.replicas).difference(wish.crashed)
         return
@@ -114,7 +114,7 @@ def _elect(cluster: Cluster, old: Partition, new: Partition, wish: Wish) -> tupl
         for replica in new.replicas:
             if replica in acceptable:
                 return replica, True
-    return NOBODY, False
+    return NO_BROKER, False
 
 
 def _install(
@@ -139,10 +139,10 @@ def _install(
 
 
 def _last_known(old: Partition, new: Partition) -> list[int]:
-    if new.leader != NOBODY:
+    if new.leader != NO_BROKER:
         return []
     got_empty = not new.isr and bool(old.isr)
-    if got_empty and old.leader != NOBODY:
+    if got_empty and old.leader != NO_BROKER:
         return [old.leader]
     if got_empty and len(old.isr) == 1 and not old.last_known:
         return list(old.isr)

@@ -4,7 +4,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-NOBODY = -1
+NO_BROKER = -1
 # Directories are numbers here; these two stand for "not known", of an old broker and of one with several.
 MIGRATING, UNASSIGNED = 0, 1
 DIRECTORIES_FROM = 17

@@ -170,7 +170,7 @@ def place_topic(twin: Twin, name: str, count: int, factor: int) -> None:
             isr = [replica for replica in state.replicas if replica in serving]
             assert len(set(state.replicas)) == factor
             assert set(state.replicas) <= candidates
-            assert isr, f"a partition without anybody active: {state}"
+            assert isr, f"a partition without an active broker: {state}"
             assert isr[0] == state.replicas[0], f"its preferred leader is not active: {state}"
             places = [model.default_directory(replica) for replica in state.replicas]
             partitions.append(Partition([*state.replicas], isr, isr[0], directories=places))

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.reference_model.brokers import election
 from tests.reference_model.changes import Wish, change
-from tests.reference_model.objects import NOBODY, Cluster, Partition, Refused, Topic
+from tests.reference_model.objects import NO_BROKER, Cluster, Partition, Refused, Topic
 
 MIN_ISR = "min.insync.replicas"
 ELR_FROM = 23
@@ -75,7 +75,7 @@ def alter_partition(
 
 def elect_leader(cluster: Cluster, name: str, index: int, *, unclean: bool) -> None:
     part = cluster.partition(name, index)
-    if (part.leader != NOBODY) if unclean else (part.leader == part.replicas[0]):
+    if (part.leader != NO_BROKER) if unclean else (part.leader == part.replicas[0]):
         raise Refused("election_not_needed")
     if not change(cluster, name, index, Wish(election="unclean" if unclean else "preferred")):
         raise Refused("eligible_leaders_not_available" if unclean else "preferred_leader_not_available")
@@ -86,7 +86,7 @@ def reassign(cluster: Cluster, name: str, index: int, target: list[int]) -> None
     _check_assignment(cluster, target, None)
     removing = sorted(set(part.replicas) - set(target))
     adding = sorted(set(target) - set(part.replicas))
-    # As in Kafka, an assignment that adds nobody leaves the list of those being added as it was.
+    # As in Kafka, an assignment that adds no replica leaves the list of those being added as it was.
     wish = Wish(replicas=[*target, *removing], removing=removing, adding=adding or part.adding)
     change(cluster, name, index, wish)
 
@@ -152,7 +152,7 @@ def _clear_eligible(cluster: Cluster, name: str) -> None:
 
 
 def _forget_stale_lists(cluster: Cluster) -> None:
-    """Nobody kept them, and who was in sync may have gone on without those on them."""
+    """They were not maintained, and in-sync replicas may have gone on without those listed."""
     for name, topic in cluster.topics.items():
         with_lists = [
             (index, part) for index, part in enumerate(topic.partitions) if part.eligible or part.last_known

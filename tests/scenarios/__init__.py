@@ -1,1 +1,1 @@
-"""Scenario files: readable scripts that drive a few real replicas through a story, with recorded output."""
+"""Scenario files: readable scripts that drive a few real replicas through a scenario, with recorded output."""

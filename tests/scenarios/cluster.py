@@ -1,4 +1,4 @@
-"""A few real replicas in virtual time, and a network that moves only when it is told to.
+"""A few real replicas in virtual time, and a network that moves only on command.
 
 A turn of a replica follows its driver: one input is stepped, then `take_ready` is carried out in its documented
 order. Every clock is the replica's own; nothing compares two of them.
@@ -346,7 +346,7 @@ def _with_records(host: Host, response: Response) -> Response:
         data = host.disk.read(response.records.start_offset, response.records.max_bytes)
         return replace(response, records=data)
     if isinstance(response, FetchSnapshotResponse) and isinstance(response.data, SnapshotSlice):
-        # Every snapshot has the same bytes: what is in one is nobody's business here.
+        # Every snapshot has the same bytes: their content does not matter here.
         position = response.data.position
         return replace(response, data=SNAPSHOT[position : position + CHUNK_BYTES], size=len(SNAPSHOT))
     return response

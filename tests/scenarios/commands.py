@@ -8,8 +8,8 @@ from tests.scenarios.commands_asking import propose, read, resign, shutdown, tra
 from tests.scenarios.commands_faults import (
     crash,
     cut,
-    dice,
     disk,
+    draw,
     flush,
     heal,
     partition,
@@ -38,7 +38,7 @@ from tests.scenarios.views import hide, log, messages, show, state
 Handler = Callable[[Cluster, Arguments], None]
 
 _NAMED: tuple[Handler, ...] = (
-    *(cluster, given, start, restart, crash, pause, resume, disk, space, flush, dice),
+    *(cluster, given, start, restart, crash, pause, resume, disk, space, flush, draw),
     *(partition, cut, heal),
     *(advance, run, watch, skip, timeout, elect),
     *(deliver, drop, hold, release, duplicate, fail, answer, request),

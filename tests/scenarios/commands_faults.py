@@ -1,4 +1,4 @@
-"""Commands that hurt: links, processes, disks and dice."""
+"""Commands that inject faults: links, processes, disks and random draws."""
 
 from kquorum.raft.inputs import LogFlushed, WritesPaused
 from tests.scenarios.arguments import Arguments
@@ -111,7 +111,7 @@ def flush(cluster: Cluster, arguments: Arguments) -> None:
     cluster.step(host, LogFlushed(host.disk.flushed_offset, host.truncations))
 
 
-def dice(cluster: Cluster, arguments: Arguments) -> None:
-    """`dice 2 low|high|N`: what node 2 draws from now on; N is so much above the lowest."""
+def draw(cluster: Cluster, arguments: Arguments) -> None:
+    """`draw 2 low|high|N`: what node 2 draws from now on; N is so much above the lowest."""
     host = cluster.host(arguments.number("the node"))
     host.random_source.choice = arguments.word("low, high or a number")

@@ -1,4 +1,4 @@
-"""`expect ...`: what a story claims, said apart from the recorded output, so that no re-recording can unsay it."""
+"""`expect ...`: what a scenario claims, apart from the recorded output, so that no re-recording can remove it."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ def _live(cluster: Cluster) -> list[RaftNode]:
 
 
 def _leader(cluster: Cluster, arguments: Arguments) -> None:
-    """`leader 2`: it leads the newest epoch that anybody is in; `leader none`: no node leads that epoch."""
+    """`leader 2`: it leads the newest epoch of any node; `leader none`: no node leads that epoch."""
     wanted = arguments.word("the leader, or none")
     epoch = max(node.leader_epoch for node in _live(cluster))
     leaders = [

@@ -1,4 +1,4 @@
-"""One machine: a disk and a clock that outlive its processes, and fixed dice."""
+"""One machine: a disk and a clock that survive its processes, and fixed random draws."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -14,7 +14,7 @@ START_MS = 1_000_000
 
 
 @dataclass
-class FixedDice:
+class FixedRandomSource:
     """Always the lowest number, the highest, or so much above the lowest: time-outs are what the script says."""
 
     choice: str = "low"
@@ -44,7 +44,7 @@ class Host:
     node_id: int
     config: QuorumConfig
     disk: Disk = field(default_factory=Disk)
-    random_source: FixedDice = field(default_factory=FixedDice)
+    random_source: FixedRandomSource = field(default_factory=FixedRandomSource)
     now_ms: int = START_MS
     node: RaftNode | None = None
     life: int = 0

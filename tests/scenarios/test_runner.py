@@ -23,7 +23,7 @@ expect committed x on 1
 
 
 def written(folder: Path, text: str) -> Path:
-    path = folder / "story.txt"
+    path = folder / "scenario.txt"
     path.write_text(text)
     return path
 
@@ -45,7 +45,7 @@ def test_an_edited_output_is_shown_as_a_diff(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("1 high watermark 2", "1 high watermark 3"))
     found = difference(path)
     assert "-1 high watermark 3\n+1 high watermark 2" in found
-    assert found.startswith("--- story.txt (recorded)\n+++ story.txt (now)")
+    assert found.startswith("--- scenario.txt (recorded)\n+++ scenario.txt (now)")
 
 
 def test_an_output_that_is_missing_is_a_difference(tmp_path: Path) -> None:
@@ -55,15 +55,15 @@ def test_an_output_that_is_missing_is_a_difference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("cluster voters=1\nfly 1\n----\n", "story.txt:2", "unknown command 'fly'"),
-        ("cluster voters=1\nstart\nexpect leader 2\n----\n", "story.txt:3", "expected the leader"),
-        ("cluster voters=1\nstart\nexpect role 1 candidate\n----\n", "story.txt:3", "and it is leader"),
-        ("cluster voters=1\nstart\nexpect joy\n----\n", "story.txt:3", "unknown expectation 'joy'"),
-        ("cluster voters=1,2\nstart\ndrop 1->2 vote\n----\n", "story.txt:3", "no such message"),
-        ("cluster voters=1 speed=9\n----\n", "story.txt:1", "not understood: speed=9"),
-        ("cluster voters=1\nstart 2\n----\n", "story.txt:2", "there is no node 2"),
-        ("# only a comment\ncluster voters=1\n", "story.txt:2", "commands without '----'"),
-        ("cluster voters=1,2\nstart\nrequest 1 sing\n----\n", "story.txt:3", "unknown request 'sing'"),
+        ("cluster voters=1\nfly 1\n----\n", "scenario.txt:2", "unknown command 'fly'"),
+        ("cluster voters=1\nstart\nexpect leader 2\n----\n", "scenario.txt:3", "expected the leader"),
+        ("cluster voters=1\nstart\nexpect role 1 candidate\n----\n", "scenario.txt:3", "and it is leader"),
+        ("cluster voters=1\nstart\nexpect joy\n----\n", "scenario.txt:3", "unknown expectation 'joy'"),
+        ("cluster voters=1,2\nstart\ndrop 1->2 vote\n----\n", "scenario.txt:3", "no such message"),
+        ("cluster voters=1 speed=9\n----\n", "scenario.txt:1", "not understood: speed=9"),
+        ("cluster voters=1\nstart 2\n----\n", "scenario.txt:2", "there is no node 2"),
+        ("# only a comment\ncluster voters=1\n", "scenario.txt:2", "commands without '----'"),
+        ("cluster voters=1,2\nstart\nrequest 1 sing\n----\n", "scenario.txt:3", "unknown request 'sing'"),
     ],
 )
 def test_errors_say_where_and_what(tmp_path: Path, text: str, place: str, message: str) -> None:
@@ -88,7 +88,7 @@ def test_nothing_is_recorded_over_a_failed_expectation(
     monkeypatch.setattr("sys.argv", ["scenarios", "--rewrite", str(path)])
     assert main() == 1
     assert path.read_text() == text
-    assert "story.txt:3" in capsys.readouterr().err
+    assert "scenario.txt:3" in capsys.readouterr().err
 
 
 def test_two_leaders_in_one_epoch_fail_without_being_expected(tmp_path: Path) -> None:

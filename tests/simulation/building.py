@@ -1,4 +1,4 @@
-"""The machines of a world, and what their processes are told when they start."""
+"""The machines of a world, and the arguments of their processes."""
 
 from random import Random
 from typing import TYPE_CHECKING

@@ -147,8 +147,8 @@ class Checkers:
         self.stable_epoch, self.stable_until_ms = leader.node.leader_epoch, until_ms
 
     def role_taken(self, host: Host, change: RoleChanged) -> None:
-        """Whoever stands for election is a voter in its own eyes, or was until something that may not be committed
-        (KAFKA-17067), and nobody disturbs a leader that a majority hears."""
+        """A candidate is a voter in its own view, or was until a record that may not be committed
+        (KAFKA-17067), and no node disturbs a leader that a majority hears."""
         node = host.node
         is_expected_stable = self.stable_epoch is not None and self.world.now_ms < self.stable_until_ms
         if is_expected_stable and self.world.is_faulty and change.epoch > (self.stable_epoch or 0):
@@ -206,7 +206,7 @@ class Checkers:
 
 
 def _remembers_vote(state: QuorumState | None, epoch: int, candidate: ReplicaKey) -> bool:
-    """Whether a voter that starts with this state gives nobody else its vote in `epoch`: in one turn it may have
+    """Whether a voter that starts with this state gives no other candidate its vote in `epoch`: in one turn it may have
     voted and gone on to a newer epoch."""
     if state is None:
         return False
@@ -214,7 +214,7 @@ def _remembers_vote(state: QuorumState | None, epoch: int, candidate: ReplicaKey
 
 
 def _check_request(host: Host, node: RaftNode, request: Request) -> None:
-    """What a replica says of itself is on its disk before it is said."""
+    """A replica's claims are on its disk before they are sent."""
     state = host.disk.state
     if node.replica.has_lost_its_state and not isinstance(request, VoteRequest | BeginQuorumEpochRequest):
         return

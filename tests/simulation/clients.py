@@ -1,4 +1,4 @@
-"""Clients: they append and read at whoever says that it leads, or at anybody, and note what they were told."""
+"""Clients: they append and read at a node that says it leads, or at any node, and record the responses."""
 
 from random import Random
 from typing import TYPE_CHECKING

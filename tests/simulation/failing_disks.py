@@ -64,9 +64,9 @@ class FailingDisks:
 
     def damage(self, host: Host, down_ms: int, amount: int) -> None:
         """Bits flip while a process is down: in the log, or (0) in a snapshot. What cannot be got back from the others
-        would be no fault of the core's, so nobody else may be recovering, and a majority must be left."""
+        would be no fault of the core's, so no other voter may be recovering, and a majority must be left."""
         world = self.world
-        if world.operator.wish is not None or not world.operator.survives_without(host):
+        if not world.operator.may_lose(host):
             return
         if host.node is not None:
             world.crash(host)
@@ -92,7 +92,7 @@ class FailingDisks:
         assert node is not None
         if ready.has_caught_up and host.damaged_epoch is not None:
             if not node.replica.config.can_be_voter:
-                host.disk.flush_now()  # the core does not wait for it, so whoever notes the repair flushes first
+                host.disk.flush_now()  # the core does not wait for it, so the repair is recorded after a flush
             self._check_whole(host)
             host.damaged_epoch = None
         if host.damaged_epoch is not None and node.role in (*STANDING, "leader"):
@@ -129,7 +129,7 @@ class FailingDisks:
             )
 
     def response_leaves(self, host: Host, request: Request, response: Response) -> None:
-        """Whoever lost part of its log helps nobody to win that might lack what it had acknowledged."""
+        """A voter that lost part of its log votes for no candidate that might lack what it had acknowledged."""
         if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse):
             return
         if host.damaged_epoch is None or not response.vote_granted:

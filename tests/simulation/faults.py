@@ -136,8 +136,8 @@ def _snapshot(world: "World", action: Action) -> None:
 
 
 def _retention(world: "World", action: Action) -> None:
-    """The log is forgotten up to a snapshot, and older snapshots with it, whoever may be fetching one."""
-    world.snapshots.advance(target_of(world, action))
+    """The log is forgotten up to a snapshot, and older snapshots with it, also those being fetched."""
+    world.snapshots.turn_and_advance(target_of(world, action))
 
 
 def _bad_download(world: "World", action: Action) -> None:
@@ -255,7 +255,7 @@ def _duplicates(world: "World", action: Action) -> None:
 
 
 def _slow_network(world: "World", action: Action) -> None:
-    """Delays in percent of a fetch timeout: enough for time-outs that nobody deserves."""
+    """Delays in percent of a fetch timeout: enough for timeouts of healthy nodes."""
     delay_ms = max(2, action.amount * world.options.fetch_timeout_ms // 100)
     _set_weather(world, action, Weather(delay_ms), f"up to {delay_ms} ms under way")
 

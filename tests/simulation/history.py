@@ -7,7 +7,7 @@ after it in the log. For that one number is enough, the highest offset that was 
 operation that begins notes it, and must end at or above it.
 
 An append that failed must not be in the log; one whose outcome is unknown may be, and then obeys the same rule,
-but nobody may rely on it.
+but no client may rely on it.
 """
 
 from collections.abc import Iterable

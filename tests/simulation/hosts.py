@@ -8,7 +8,7 @@ from uuid import UUID
 from kquorum.raft.messages import Request
 from kquorum.raft.node import RaftNode
 from kquorum.raft.voters import Endpoint, ReplicaKey
-from kquorum.wire.log_batch import OffsetAndEpoch
+from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.history import Append, Read
 
@@ -37,7 +37,7 @@ class WaitingReply:
 
 @dataclass(eq=False)
 class Host:
-    """`life` counts its starts and ends, so that what was meant for a dead process finds nobody.
+    """`life` counts its starts and ends, so that what was meant for a dead process is dropped.
 
     `clock_permille` is how many of the host's own milliseconds pass in a second of the world.
     """
@@ -66,6 +66,8 @@ class Host:
     has_turn_due: bool = False
     # 0 while its disk is not at work on an election state.
     writes_state_until_ms: int = 0
+    # What it has written in a turn of which nothing was said yet.
+    unsaid: list[LogBatch] = field(default_factory=list)
     is_timer_turn: bool = False
     dies_at_step: int = 0
     revives_after_ms: int = 0
@@ -120,6 +122,7 @@ class Host:
         self.wakes_at_ms = None
         self.has_turn_due = False
         self.writes_state_until_ms = 0
+        self.unsaid = []
         self.dies_at_step = 0
         self.applied = self.state = self.applied_epoch = 0
         self.bytes_since_snapshot = 0

@@ -51,6 +51,17 @@ class LogChecks:
                 )
             epoch_before = batch.leader_epoch
 
+    def unknown(self, batches: Sequence[LogBatch]) -> list[LogBatch]:
+        """Those of these batches that no replica has written before."""
+        return [batch for batch in batches if (batch.leader_epoch, batch.base_offset) not in self.written]
+
+    def forget_lost(self, host: Host, batches: Sequence[LogBatch]) -> None:
+        """A process died in its turn before it said anything: of these batches, those that are not on its disk were
+        never anywhere. A sole voter leads the same epoch once more then, as the epoch was not on its disk either."""
+        for batch in batches:
+            if batch not in host.disk.batches:
+                del self.written[batch.leader_epoch, batch.base_offset]
+
     def before_truncation(self, host: Host, end_offset: int) -> None:
         if host.is_installing:
             raise InvariantBroken(f"node {host.node_id} cuts a log that is being replaced")

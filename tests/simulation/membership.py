@@ -208,6 +208,12 @@ class Operator:
 
     # Disks and addresses
 
+    def may_lose(self, host: Host) -> bool:
+        """Whether this host may lose what is on its disk now. While the operator wants something, only a spare may: the
+        leader may be about to add it for what it had, and must see that it has lost that."""
+        is_spare = not any(voters.contains(host.key) for voters in self.sets_in_play())
+        return (self.wish is None or is_spare) and self.survives_without(host)
+
     def replace_disk(self, host: Host, down_ms: int) -> None:
         """The machine comes back formatted again, with another directory id: another replica.
 
@@ -232,7 +238,7 @@ class Operator:
 
     def lose_state(self, host: Host, down_ms: int) -> None:
         """The folder is formatted with the old directory id, but its contents are gone."""
-        if self.wish is None and self.survives_without(host):
+        if self.may_lose(host):
             self._lose_disk(host, down_ms, "an emptied disk")
             host.disk.has_lost_its_state = True
 
@@ -253,7 +259,7 @@ class Operator:
         self.world.at(down_ms, self.world.revive, host)
 
     def move(self, host: Host, down_ms: int) -> None:
-        """The machine comes back at another address; too many at once and nobody would find anybody."""
+        """The machine comes back at another address; with too many at once the nodes would not find each other."""
         if self.world.tally["moves"] >= 2 or self._has_static_voters():
             return
         if self.wish is not None or not self.survives_without(host):

@@ -133,7 +133,7 @@ class Network:
         outbound: OutboundRequest,
         reason: FailureReason = FailureReason.DISCONNECTED,
     ) -> None:
-        """Nobody listens there; like everything else this news may be lost."""
+        """No process listens there; like every message, this notice may be lost."""
         failed = RequestFailed(outbound.correlation_id, outbound.destination_id, reason)
         if not self._is_lost():
             self.world.at(self._delay_ms(), self.world.deliver, source, source_life, failed)

@@ -196,7 +196,7 @@ def _converge(world: World) -> int:
 def _what_is_missing(world: World) -> str:
     leader = world.leader()
     if leader is None or leader.node is None:
-        return "nobody leads"
+        return "there is no leader"
     end_offset = leader.node.log_end_offset
     for host in world.hosts.values():
         node = host.node

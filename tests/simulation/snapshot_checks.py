@@ -32,7 +32,7 @@ class SnapshotChecks:
             )
 
     def log_starts(self, host: Host) -> None:
-        """Whoever lacks the beginning of the log has a snapshot that ends exactly where its log begins."""
+        """A replica without the beginning of the log has a snapshot that ends exactly where its log begins."""
         start_offset = host.disk.log_start_offset
         if start_offset > 0 and host.disk.snapshot_at(start_offset) is None:
             raise InvariantBroken(

@@ -75,6 +75,13 @@ class Snapshots:
         host.is_writing_snapshot = False
         self.world.deliver(host, life, SnapshotWritten(snapshot.snapshot_id))
         if self._random() * 100 < self.world.options.retention_percent:
+            self.turn_and_advance(host)
+
+    def turn_and_advance(self, host: Host) -> None:
+        """As in the driver, behind a turn: what that answers is read before the log begins later."""
+        if host.node is not None and host.has_turn_due and host.paused_until_ms <= self.world.now_ms:
+            self.world.turn(host)
+        if not host.writes_state_until_ms:
             self.advance(host)
 
     def advance(self, host: Host) -> None:
@@ -86,7 +93,9 @@ class Snapshots:
         ends = sorted(
             each.offset
             for each in disk.snapshots
-            if each in known and disk.log_start_offset < each.offset <= node.high_watermark
+            # As in the driver: a damaged log may end below a snapshot until it is mended.
+            if each in known
+            and disk.log_start_offset < each.offset <= min(node.high_watermark, disk.log_end_offset)
         )
         if not ends:
             return
@@ -151,7 +160,7 @@ class Snapshots:
             host.disk.drop_half_the_log()
             self.world.traps.is_dying(host, DROPPING)
             return
-        self.world.note("node %d begins anew at %d", host.node_id, snapshot_id.offset)
+        self.world.note("node %d restarts its log at %d", host.node_id, snapshot_id.offset)
         self.world.tally["snapshots received"] += 1
         host.disk.drop_log_for(snapshot)
         host.truncations += 1

@@ -11,7 +11,7 @@ from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import SnapshotFile, read_snapshot, write_snapshot
-from tests.unit.raft.adapters import log_folders
+from tests.support.raft import log_folders
 
 SEGMENT_BATCHES = 3
 STEPS = 25

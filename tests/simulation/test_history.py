@@ -1,4 +1,4 @@
-"""The linearizability checker believes no story that one log could not have told."""
+"""The linearizability checker accepts no history that one log cannot explain."""
 
 import pytest
 

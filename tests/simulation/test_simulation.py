@@ -37,7 +37,7 @@ def test_every_seed_holds_the_invariants(chunk: int) -> None:
     assert totals.tally["linearizable reads"] > SEEDS_PER_CHUNK
 
 
-def test_a_seed_tells_the_same_story_whatever_the_hash_seed() -> None:
+def test_a_seed_gives_the_same_run_whatever_the_hash_seed() -> None:
     code = TELL.format(SEEDS_TOLD_TWICE.start, SEEDS_TOLD_TWICE.stop)
     runs = [
         subprocess.Popen(
@@ -49,13 +49,13 @@ def test_a_seed_tells_the_same_story_whatever_the_hash_seed() -> None:
         )
         for hash_seed in ("1", "2")
     ]
-    stories = [run.communicate()[0] for run in runs]
+    outputs = [run.communicate()[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
-    assert stories[0] == stories[1]
-    assert "leader in epoch" in stories[0]
+    assert outputs[0] == outputs[1]
+    assert "leader in epoch" in outputs[0]
 
 
-def test_the_seeds_told_twice_are_of_every_kind() -> None:
+def test_the_seeds_run_twice_are_of_every_kind() -> None:
     worlds = [plan_of(seed)[0] for seed in SEEDS_TOLD_TWICE]
     assert {world.quorum for world in worlds} == {"static", "dynamic", "upgraded"}
     assert {world.uses_wire for world in worlds} == {True, False}

@@ -8,7 +8,7 @@ from tests.simulation.transfers import CONDITIONS, Transfer, main, transfers_of
 
 WORLDS = range(1, 25)
 # Seeds on which it failed: the target was called back by an earlier word of its leader, or refused by voters which had
-# not heard the farewell yet.
+# not received EndQuorumEpoch yet.
 FOUND_BY = {"departed_leader_is_followed_again": 9, "refusals_before_the_farewell_count": 20}
 
 

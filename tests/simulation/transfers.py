@@ -36,7 +36,7 @@ from tests.simulation.world import World
 
 CONDITIONS = ("idle", "under load", "back to back", "lagging", "restarted", "added")
 PATIENCE_MS = 30_000
-# One after the other: the farewell, pre-vote and vote with their answers, the leader's word, a Fetch, its answer, and
+# One after the other: EndQuorumEpoch, pre-vote and vote with their answers, the leader's word, a Fetch, its answer, and
 # the Fetch that acknowledges.
 MESSAGES = 9
 # The candidate's vote, the voter's, the leader's own state, the follower's.
@@ -148,7 +148,7 @@ class TransferWorld(World):
 
 def calm_options(seed: int) -> Options:
     """A world of `options_of`, in which nothing fails, and whose disks and messages are fast enough for its times: an
-    election that cannot be over within its timeout is no fault of whoever hands over."""
+    election that cannot be over within its timeout is no fault of the leader that hands over."""
     options, _ = plan_of(seed)
     random_source = Random(seed ^ 0xCA1)
     election_timeout_ms, fetch_timeout_ms = random_source.choice(((100, 300), (200, 500), (1000, 2000)))
@@ -182,10 +182,10 @@ def transfers_of(seed: int, *, is_traced: bool = False) -> list[Transfer]:
         done = [transfer for condition in conditions for transfer in _transfers_in(world, condition)]
         world.clients.history.check_against(world.checkers.committed.batches)
     except InvariantBroken as broken:
-        story = "\n".join(world.trace[-40:])
+        trace = "\n".join(world.trace[-40:])
         raise InvariantBroken(
             f"seed {seed}: {broken}\n"
-            f"replay: python -m tests.simulation.transfers --seed {seed} --runs 1 --trace\n{story}"
+            f"replay: python -m tests.simulation.transfers --seed {seed} --runs 1 --trace\n{trace}"
         ) from broken
     return done
 
@@ -256,7 +256,7 @@ def _transfer(world: TransferWorld, condition: str, leader: Host, target: Host) 
     without_leader_ms = committed_ms - resigned_ms
     if without_leader_ms > world.bound_ms:
         raise InvariantBroken(
-            f"{condition}: for {without_leader_ms} ms nobody could commit, and {world.bound_ms} are enough"
+            f"{condition}: for {without_leader_ms} ms no leader could commit, and {world.bound_ms} are enough"
         )
     return Transfer(world.seed, condition, answered_ms - asked_ms, without_leader_ms, world.bound_ms)
 
@@ -267,7 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--runs", type=int, default=60, help="worlds, each of them with up to seven transfers"
     )
-    parser.add_argument("--trace", action="store_true", help="with a failure, its story")
+    parser.add_argument("--trace", action="store_true", help="with a failure, its trace")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
     done: list[Transfer] = []

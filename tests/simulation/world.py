@@ -88,7 +88,7 @@ class World:
         self.now_ms = end_ms
 
     def note(self, line: str, *values: Any) -> None:
-        """A line of the story, if anybody listens: `line` is a %-format."""
+        """Records a line of the trace if tracing is on: `line` is a %-format."""
         if self.is_traced:
             self.trace.append(f"{self.now_ms:>6} {line % values}")
 
@@ -137,6 +137,7 @@ class World:
         self.note("node %d crashes", host.node_id)
         self.tally["crashes"] += 1
         host.disk.crash()
+        self.checkers.log.forget_lost(host, host.unsaid)
         self._end(host)
 
     def _end(self, host: Host) -> None:
@@ -221,8 +222,10 @@ class World:
         if host.dies_at_step and (ready.append or ready.snapshot_chunks or ready.quorum_state is not None):
             self._die_in_turn(host, ready)
             return
+        unknown = self.checkers.log.unknown(ready.append)
         self._store(host, ready)
         if ready.quorum_state is not None and host.state_ms[1] > 0:
+            host.unsaid = unknown
             delay_ms = host.random_source.randint(*host.state_ms)
             host.writes_state_until_ms = self.now_ms + delay_ms
             self.at(delay_ms, self._state_written_late, host, host.life, ready)
@@ -241,6 +244,7 @@ class World:
         assert host.node is not None
         assert ready.quorum_state is not None
         host.writes_state_until_ms = 0
+        host.unsaid = []
         self._state_written(host, ready.quorum_state)
         self._finish(host, host.node, ready)
         if ready.is_shut_down:
@@ -291,12 +295,15 @@ class World:
         """The process dies with its turn half carried out: after the append, the state, or the messages."""
         if ready.truncate_to is not None:
             host.disk.truncate_to(ready.truncate_to)
+        unknown = self.checkers.log.unknown(ready.append)
         self.checkers.log.before_append(host, ready.append)
         host.disk.append(ready.append)
         if host.dies_at_step >= 2 and ready.quorum_state is not None:
             host.disk.state = ready.quorum_state
         if host.dies_at_step >= 3:
             self.network.send(host, ready)
+        else:
+            host.unsaid = unknown
         self.note("node %d dies in its turn, after step %d", host.node_id, host.dies_at_step)
         self.crash_and_revive(host, host.revives_after_ms)
 

@@ -18,16 +18,16 @@ import pytest
 
 from kquorum.wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
-from tests.spark.lawful_history import write_lawful_logs
-from tests.spark.leader_history import write_leader_history
-from tests.spark.planted_logs import write_planted
-from tests.spark.question_log import write_question_log
-from tests.spark.random_history import (
+from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
+from tests.support.spark.lawful_history import write_lawful_logs
+from tests.support.spark.leader_history import write_leader_history
+from tests.support.spark.planted_logs import write_planted
+from tests.support.spark.question_log import write_question_log
+from tests.support.spark.random_history import (
     write_formatted_history,
     write_random_history,
     write_random_trimmed_history,
 )
-from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
 
 RANDOM_SEED = 20_260_131
 

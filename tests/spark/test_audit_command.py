@@ -36,7 +36,7 @@ def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("shared_session")
 @pytest.mark.slow
-def test_a_damaged_log_is_audited_summed_up_and_told_by_the_exit_status(
+def test_a_damaged_log_is_audited_summed_up_and_sets_the_exit_status(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     folder, out = write_sample(tmp_path / "sample"), tmp_path / "out"

@@ -17,9 +17,9 @@ from kquorum.spark_replay.audit_folder import read_manifest
 from kquorum.spark_replay.decode.sources import NoLogFound, find_log_files
 from kquorum.spark_replay.remote import RemoteFailed, stage
 from kquorum.spark_replay.tables.building.registry import TABLES
-from tests.spark.random_history import write_random_trimmed_history
 from tests.support.node_logs import NodeLog
 from tests.support.sample_logs import write_sample
+from tests.support.spark.random_history import write_random_trimmed_history
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 

@@ -1,6 +1,7 @@
 """ACLs for tests, and the plain statement of what they decide: a loop over all of them."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from immutables import Map
@@ -37,6 +38,22 @@ def acl(
         operation=operation,
         permission_type=permission_type,
     )
+
+
+def creations(entries: Iterable[AccessControlEntry]) -> list[dict[str, Any]]:
+    """Of CreateAcls."""
+    return [
+        {
+            "resource_type": entry.resource_type,
+            "resource_name": entry.resource_name,
+            "resource_pattern_type": entry.pattern_type,
+            "principal": entry.principal,
+            "host": entry.host,
+            "operation": entry.operation,
+            "permission_type": entry.permission_type,
+        }
+        for entry in entries
+    ]
 
 
 def acls_of(entries: Iterable[AccessControlEntry]) -> Acls:

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kquorum.metadata.controller_apis import QUESTIONS, Question
+from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.features import SUPPORTED_FEATURES
 from kquorum.wire import message_codec
 from kquorum.wire.message_schema import Request, Response
+from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types, supported_versions
 from kquorum.wire.protocol.bodies import read_request
 from kquorum.wire.protocol.headers import EncodedBody, encode_body
@@ -47,6 +50,15 @@ def as_read(api_key: int, version: int, entity: Any) -> Any:
     """What a handler gets of a request, which is a message or kio's entity."""
     data = message_codec.encode(entity, version) if isinstance(entity, Request) else encode(entity)
     return read_request(api_key, version, data, 0, _MOST_ELEMENTS)[0]
+
+
+def described(api_key: int, question: DescribeRequest) -> Any:
+    """What a client reads of a node's answer to a question."""
+    asked = QUESTIONS[ApiKey(api_key)]
+    if isinstance(asked, Question):
+        return read_answer(api_key, question.version, asked.describe(question))
+    *_, answer = asked.slices(question, ())
+    return read_answer(api_key, question.version, answer)
 
 
 def read_answer(api_key: int, version: int, answer: Any) -> Any:

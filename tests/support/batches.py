@@ -10,6 +10,11 @@ def with_valid_crc(batch: bytes) -> bytes:
     return batch[:17] + struct.pack(">I", crc32c(batch[21:])) + batch[21:]
 
 
+def rewrite_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """The same batch at another offset and epoch; its checksum covers neither."""
+    return struct.pack(">q", base_offset) + batch[8:12] + struct.pack(">i", leader_epoch) + batch[16:]
+
+
 def batch_of(
     payload: bytes,
     *,

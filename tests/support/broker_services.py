@@ -8,7 +8,7 @@ from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.metadata.image.image import MetadataImage
 
 
-class LowDice:
+class LowestRandomSource:
     """A RandomSource that gives the same answer to the same question."""
 
     def randint(self, low: int, high: int) -> int:
@@ -25,7 +25,7 @@ def broker_services(
         cache.swap(image)
     defaults: dict[str, Any] = {
         "cluster_id": "the-cluster",
-        "random_source": LowDice(),
+        "random_source": LowestRandomSource(),
         "new_delayed_operation": LoopDelayedOperation,
     }
     return BrokerServices(cache=cache, forwarder=forwarder, **defaults | others)

@@ -192,7 +192,7 @@ class Cluster:
         return self._processes[node_id].is_running
 
     def destroy(self) -> None:
-        """Kill all that runs, paused or not; the folder stays for whoever wants to read it."""
+        """Kill all that runs, paused or not; the folder stays, to be read."""
         for node in self._processes.values():
             node.kill()
 

@@ -13,9 +13,12 @@ from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.snapshots.bootstrap import bootstrap_records
+from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.log_batch import LogBatch, build_batch
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.metadata_records.features import NoOpRecord
+from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import decode_record
 from kquorum.wire.schema import MetadataRecord
@@ -31,7 +34,7 @@ LEVELS = [
 ]
 
 
-class SeededDice:
+class SeededRandomSource:
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
 
@@ -74,7 +77,7 @@ class FakeRaft:
             self.append(now_ms, [(None, value) for value in values])
 
     def resign(self, now_ms: int, leader_epoch: int) -> None:
-        raise AssertionError("nobody resigns here")
+        raise AssertionError("no controller resigns here")
 
     def append(
         self, now_ms: int, records: Sequence[tuple[bytes | None, bytes | None]], *, control: bool = False
@@ -111,7 +114,7 @@ class World:
         self.now_ms = 1_700_000_000_000
         self.raft = FakeRaft()
         self.controller = Controller(
-            config or ControllerConfig(), self.raft, SeededDice(seed), CLUSTER_ID, image
+            config or ControllerConfig(), self.raft, SeededRandomSource(seed), CLUSTER_ID, image
         )
 
     def lead(self, epoch: int = 1) -> "World":
@@ -254,3 +257,10 @@ def assigned(name: str, *replicas: Sequence[int]) -> dict[str, Any]:
         {"partition_index": index, "broker_ids": tuple(members)} for index, members in enumerate(replicas)
     ]
     return topic(name, num_partitions=-1, replication_factor=-1, assignments=assignments)
+
+
+def audit_notes(record: NoOpRecord) -> tuple[AuditNote, ...]:
+    """The notes that a record carries, none or one; raises protobuf's DecodeError when one is garbage."""
+    return tuple(
+        AuditNote.FromString(value) for tag, value in record.unknown_tagged_fields if tag == AUDIT_NOTE_TAG
+    )

@@ -210,7 +210,7 @@ class FaultFileSystem:
         self.inode(path).replace(content)
 
     def flip(self, path: Path, position: int, mask: int = 0x10) -> None:
-        """Turn bits of a file, on the disk and for whoever reads."""
+        """Flip bits of a file, on the disk and for every reader."""
         content = bytearray(self.inode(path).data)
         content[position] ^= mask
         self.put(path, bytes(content))
@@ -273,7 +273,7 @@ class FaultFileSystem:
         return self.capacity - sum(inode.taken for inode in alive)
 
     def _forget_unused(self) -> None:
-        """What no name can lead to any more, whatever a power cut leaves of the names, and nobody has open."""
+        """What no name can lead to any more, whatever a power cut leaves of the names, and that no process has open."""
         named = {number for folder in self.folders.values() for number in folder.mentioned()}
         opened = {id(file.inode) for file in self._descriptors.values()}
         for number in [each for each in self.inodes if each not in named]:

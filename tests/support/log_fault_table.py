@@ -7,8 +7,8 @@ from uuid import UUID
 
 from kquorum.wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
-from kquorum.wire.record_batch import rewrite_offsets
 from kquorum.wire.record_frame import encode_record
+from tests.support.batches import rewrite_offsets
 from tests.support.log_faults import (
     DAMAGED,
     VIOLATED,

@@ -8,8 +8,7 @@ from kquorum.snapshots.naming import snapshot_id_of
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.snapshots.writer import SnapshotWriter
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
-from kquorum.wire.record_batch import rewrite_offsets
-from tests.support.batches import batch_of, with_valid_crc
+from tests.support.batches import batch_of, rewrite_offsets, with_valid_crc
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path
 from tests.support.sample_logs import LogBuilder
 

@@ -158,7 +158,7 @@ class _Host:
         await self._serve()
 
     def _note_images_of(self, node_id: int, node: ClusterNode) -> None:
-        """First of all that are told. A broker's cache has been swapped by then, in the same turn of the loop: no
+        """Called first. A broker's cache has been swapped by then, in the same turn of the loop: no
         client was answered in between."""
 
         def note(image: MetadataImage) -> None:

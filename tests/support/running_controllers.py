@@ -91,7 +91,7 @@ class RunningController:
 
 async def eventually(condition: Callable[[], object]) -> None:
     """Let the loop turn until the condition holds; `run` bounds the wait."""
-    while not condition():  # noqa: ASYNC110 - the condition is the fake's state, which signals nobody
+    while not condition():  # noqa: ASYNC110 - the condition is the fake's state, which sends no signal
         await asyncio.sleep(0.001)
 
 

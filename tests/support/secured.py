@@ -44,7 +44,7 @@ class SecuredCluster(Cluster):
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         cluster_certificates(self.certificates, self.node_ids, ("alice",))
-        write(self.certificates / "stranger.pem", issued("alice", by="another authority"))
+        write(self.certificates / "untrusted.pem", issued("alice", by="another authority"))
         return super().__enter__()
 
     def format(self, node_ids: Iterable[int] | None = None) -> None:

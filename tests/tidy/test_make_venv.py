@@ -63,7 +63,9 @@ def test_a_new_environment_that_failed_is_removed(tmp_path: Path, python: Path) 
 
 
 @pytest.mark.parametrize("check", [(), ("--check",)])
-def test_another_python_than_that_of_the_environment_is_told(installed: Path, check: tuple[str, ...]) -> None:
+def test_another_python_than_that_of_the_environment_is_reported(
+    installed: Path, check: tuple[str, ...]
+) -> None:
     told = made(*check, installed, python=sys.executable).stderr
     assert f"PYTHON={sys.executable} is not the Python of {installed}" in told
 

@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.tidy.tree import ROOT
 
 # Written in pieces, so that this file does not find itself.
@@ -81,3 +83,31 @@ def test_no_crumbs_are_left() -> None:
 def test_generated_and_private_files_are_ignored() -> None:
     names = {str(path.relative_to(ROOT)) for path in checked_in_files()}
     assert not [name for name in names if "__pycache__" in name or name.startswith((".venv", "demo-out"))]
+
+
+# Words that leave the subject of a sentence open, or that no technical text uses; in names too.
+_QUAINT = re.compile(
+    "(?<![a-z])(?:"
+    + "|".join(["nobod" + "ys?", "whoev" + "er", "ane" + "w", "(?:is|are) to" + "ld", "wherefo" + "re"])
+    + ")(?![a-z])",
+    re.IGNORECASE,
+)
+
+
+def test_no_quaint_words() -> None:
+    """A sentence names its subject: "no broker", "the replica that", "again", "the client gets"."""
+    assert lines_matching(_QUAINT) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_quaint"),
+    [
+        ("NOBO" + "DY leads", True),
+        ("def test_it_is_kept_for_whoev" + "er_asks", True),
+        ("the client is to" + "ld", True),
+        ("a new leader", False),
+        ("is the token that is toldable", False),
+    ],
+)
+def test_a_quaint_word_is_noticed(line: str, is_quaint: bool) -> None:
+    assert (_QUAINT.search(line) is not None) is is_quaint

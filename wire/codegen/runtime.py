@@ -30,7 +30,7 @@ def write_text_length(out: bytearray, length_plus_one: int) -> None:
 
 
 def read_long_tag(buffer: bytes, position: int) -> tuple[int, int, int]:
-    """The tag and size of a tagged field, one of which takes more than a byte, and the position of its value."""
+    """The tag and size of a tagged field where one of the two takes more than a byte, and the position of its value."""
     tag, position = read_uvarint(buffer, position)
     size, position = read_uvarint(buffer, position)
     return tag, size, position

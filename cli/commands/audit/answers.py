@@ -205,7 +205,7 @@ class AnswerTable:
     """One table of an answer. `frame` has all rows, in order; `cells` makes what a terminal shows of a row.
 
     `columns`, `spare`, `folding` and `stacking` are those of `cli.output.print_table`. `total` is counted where it
-    is None and rows are left out. `empty` is said where there are no rows. What `is_told` stands in the lines of
+    is None and rows are left out. `empty` is said where there are no rows. What `is_summarised` stands in the lines of
     the answer, and is shown as a table only when it is asked for by name. Of what has a `newest_first`, the frame
     from its end on, the last rows are shown where there are too many. What is not `is_counted` would take as long
     again to be counted. `shown` is what a terminal has instead of `frame`: the same with fewer rows.
@@ -221,7 +221,7 @@ class AnswerTable:
     stacking: bool = False
     total: int | None = None
     empty: str = ""
-    is_told: bool = False
+    is_summarised: bool = False
     newest_first: DataFrame | None = None
     is_counted: bool = True
     shown: DataFrame | None = None
@@ -263,7 +263,7 @@ def _chosen(answer: Answer, name: str | None) -> Answer:
     if not tables:
         known = ", ".join(table.name for table in answer.tables)
         raise CliError(f"--table {name}: this answer has no such table, but {known}", status=ExitStatus.USAGE)
-    return replace(answer, tables=[replace(table, is_told=False) for table in tables])
+    return replace(answer, tables=[replace(table, is_summarised=False) for table in tables])
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,9 @@ class _Shown:
 
 def _shown(answer: Answer, limit: int) -> list[_Shown]:
     """Everything is asked of Spark before the first line is printed."""
-    return [_rows_shown(table, limit) for table in answer.tables if not table.is_told and table.total != 0]
+    return [
+        _rows_shown(table, limit) for table in answer.tables if not table.is_summarised and table.total != 0
+    ]
 
 
 def _rows_shown(table: AnswerTable, limit: int) -> _Shown:

@@ -114,8 +114,8 @@ def print_report(report: ArchiveReport) -> None:
         for line in _lines(member):
             say(f"{member.folder}: {line}")
         for gap in member.gaps:
-            told = _gap(gap) if gap.is_new else f"{_gap(gap)} (known)"
-            complain(f"{member.folder}: {told}", style="yellow", label="gap")
+            text = _gap(gap) if gap.is_new else f"{_gap(gap)} (known)"
+            complain(f"{member.folder}: {text}", style="yellow", label="gap")
         _complain_of_damage(member.folder, [entry for entry in member.copied if entry.damaged_places])
     say(f"head {report.head}")
 
@@ -174,10 +174,10 @@ def _offsets(start: int | None, end: int | None) -> str:
 
 
 def _gap(gap: Gap) -> str:
-    told = f"offsets {gap.from_offset} to {gap.to_offset - 1} are missing"
+    text = f"offsets {gap.from_offset} to {gap.to_offset - 1} are missing"
     if gap.others:
-        return f"{told}; {' and '.join(gap.others)} has them"
-    return f"{told}: lost for good, unless another copy of this log has them"
+        return f"{text}; {' and '.join(gap.others)} has them"
+    return f"{text}: lost for good, unless another copy of this log has them"
 
 
 def _complain_of_damage(member: str, entries: Sequence[FileEntry]) -> None:

@@ -251,8 +251,8 @@ def no_such_topic(source: str, name: str, known: list[str], unknown: str) -> str
     """`unknown`: why it may have been there all the same."""
     if not unknown:
         return f"{source} never had a topic {safe_text(name)}{_nearest(name, known)}"
-    told = _nearest(name, known) if known else ""
-    return f"{source}: whether there was a topic {safe_text(name)} is not known: {unknown}{told}"
+    hint = _nearest(name, known) if known else ""
+    return f"{source}: whether there was a topic {safe_text(name)} is not known: {unknown}{hint}"
 
 
 def _unknown(question: AuditQuery) -> str:

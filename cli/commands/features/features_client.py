@@ -81,14 +81,14 @@ async def _ask(address: HostPort, name: str, timeout_ms: int) -> NodeFeatures | 
     asked = ApiVersionsRequest(client_software_name="kquorum", client_software_version="1")
     try:
         async with ClusterClient((address,), timeout_ms) as client:
-            told = await client.ask(asked)
+            versions = await client.ask(asked)
     except CliError as error:
         return error
     return NodeFeatures(
         node=name,
-        ranges={each.name: (each.min_version, each.max_version) for each in told.supported_features},
-        finalized={each.name: each.max_version_level for each in told.finalized_features},
-        finalized_epoch=told.finalized_features_epoch,
+        ranges={each.name: (each.min_version, each.max_version) for each in versions.supported_features},
+        finalized={each.name: each.max_version_level for each in versions.finalized_features},
+        finalized_epoch=versions.finalized_features_epoch,
     )
 
 

@@ -229,18 +229,18 @@ class Formatted:
         if asked is None:
             return []
         controllers = {node.node_id for node in self.nodes if node.is_controller}
-        told = []
+        lines = []
         for outcome in self.outcomes:
             if outcome.is_new or not outcome.is_metadata or outcome.node_id not in controllers:
                 continue
             found = first_voters(outcome.folder)
             if found is None or found.keys != asked.keys:
                 has = "no first voters" if found is None else f"the first voters {_named(found.ids)}"
-                told.append(
+                lines.append(
                     f"node {outcome.node_id} was left as it was and has {has}: those asked for now "
                     f"({_named(asked.ids)}) were not written"
                 )
-        return told
+        return lines
 
 
 def check_voters(beginning: Beginning, nodes: Sequence[NodeConfig], known: Sequence[NodeConfig]) -> None:

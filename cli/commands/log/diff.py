@@ -84,10 +84,10 @@ def _row(change: StateChange) -> tuple[Text, Text, Text]:
 
 
 def _told(change: StateChange) -> list[str]:
-    return [_field_text(field, change.action) for field in change.fields if _is_told(field, change.action)]
+    return [_field_text(field, change.action) for field in change.fields if _is_shown(field, change.action)]
 
 
-def _is_told(field: FieldChange, action: Action) -> bool:
+def _is_shown(field: FieldChange, action: Action) -> bool:
     if action is Action.CHANGED:
         return True
     value = field.after if action is Action.ADDED else field.before

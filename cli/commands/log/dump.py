@@ -18,7 +18,7 @@ from kquorum.cli.commands.log.dump_lines import LineWriter, batch_json, damage_l
 from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import remark
-from kquorum.spark_replay.decode.files import map_file, read_listed
+from kquorum.spark_replay.decode.files import map_listed, read_listed
 from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
 from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile, NoLogFound, files_of_folder, find_log_files
@@ -87,7 +87,7 @@ class TopicNames:
         """Learn from files which come before the ones shown; what is damaged in them is not told here."""
         for file in files:
             origin = origin_of(file)
-            for item in scan(map_file(file.path), origin):
+            for item in scan(map_listed(file.path), origin):
                 if not isinstance(item, DamageRow):
                     self.learn_batch(item)
 
@@ -195,7 +195,7 @@ def _shown_rows(file: LogFile, request: DumpRequest, names: TopicNames) -> Itera
 
     note = PrecedingNote()
     decoder = RecordDecoder(origin, show_secrets=request.show_secrets, wants=wants)
-    view = map_file(file.path)
+    view = map_listed(file.path)
     start = start_position(file, view, chosen.from_offset, names)
     for item in scan(view, origin, start):
         if isinstance(item, DamageRow):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
-from kquorum.spark_replay.decode.files import is_regular, map_file, open_resolved, scan_resolved
+from kquorum.spark_replay.decode.files import is_regular, map_listed, open_resolved, scan_resolved
 from kquorum.spark_replay.decode.sources import (
     METADATA_FOLDER,
     FileKind,
@@ -29,7 +29,7 @@ from kquorum.wire.log_scan import Damage
 
 def refuse_what_is_no_log(path: Path) -> None:
     """Raises CliError if the file is neither a log segment nor a snapshot, not even a damaged one."""
-    reason = why_not_a_log(path.name, map_file(path.resolve()))
+    reason = why_not_a_log(path.name, map_listed(path.resolve()))
     if reason is not None:
         raise CliError(f"{path} is not a Kafka log segment or snapshot: {reason}", status=ExitStatus.USAGE)
 

@@ -361,15 +361,15 @@ def _check_segment(
         checker.pass_over(f"it cannot be read: {error.strerror or error}")
         checker.end_segment()
         return
-    told = 0
+    reported = 0
     for found in walk_batches(content.view):
         checker.take(found)
-        if found.position - told >= _ADVANCE_BYTES:
-            advance(found.position - told)
-            told = found.position
-            content.release_to(told)
+        if found.position - reported >= _ADVANCE_BYTES:
+            advance(found.position - reported)
+            reported = found.position
+            content.release_to(reported)
     checker.end_segment()
-    advance(len(content.view) - told)
+    advance(len(content.view) - reported)
     for walk, check in indexes:
         findings.checked(check, walk.entry_count)
 

@@ -65,8 +65,8 @@ def read_folders(folders: Iterable[Path]) -> list[Noted]:
         if (cluster_id := _cluster_of(folder)) is not None:
             clusters.setdefault(cluster_id, folder)
         if len(clusters) > 1:
-            told = ", ".join(f"{place} is of cluster {cluster_id}" for cluster_id, place in clusters.items())
-            raise CliError(f"{told}: ask for the history of one cluster at a time", status=ExitStatus.USAGE)
+            text = ", ".join(f"{place} is of cluster {cluster_id}" for cluster_id, place in clusters.items())
+            raise CliError(f"{text}: ask for the history of one cluster at a time", status=ExitStatus.USAGE)
         found.append(noted)
     return found
 

@@ -71,21 +71,21 @@ class Leaderless:
         ]
         alive = len(self.voters) - len(silent)
         majority = len(self.voters) // 2 + 1
-        told = f"{alive} of {counted(len(self.voters), 'voter')} alive"
+        text = f"{alive} of {counted(len(self.voters), 'voter')} alive"
         if alive >= majority:
-            return f"{told}, which is enough: an election is under way, or they do not reach each other"
+            return f"{text}, which is enough: an election is under way, or they do not reach each other"
         missing = majority - alive
         which = " or ".join(silent) if missing == 1 else f"{missing} of {', '.join(silent)}"
-        return f"{told}, {majority} needed: start {which}"
+        return f"{text}, {majority} needed: start {which}"
 
     @property
     def summary(self) -> str:
         """For the line on standard error."""
-        told = "; ".join(_in_words(controller) for controller in self.controllers if controller.answers)
+        text = "; ".join(_in_words(controller) for controller in self.controllers if controller.answers)
         silent = ", ".join(_name(controller) for controller in self.controllers if not controller.answers)
-        told += "; " if told and silent else ""
-        told += f"no answer from {silent}" if silent else ""
-        return f"the quorum has no leader that can be reached: {told}; {self.needs}"
+        text += "; " if text and silent else ""
+        text += f"no answer from {silent}" if silent else ""
+        return f"the quorum has no leader that can be reached: {text}; {self.needs}"
 
 
 def leaderless_of(error: Unanswered, known: KnownControllers) -> Leaderless:
@@ -203,8 +203,8 @@ def silent_voters(found: QuorumStatus) -> str | None:
     majority = len(found.voters) // 2 + 1
     spare = len(found.voters) - len(silent) - majority
     rest = f"{max(spare, 0) or 'none'} more may fail"
-    told = f"silent: {len(silent)} of {counted(len(found.voters), 'voter')}, {named}; {rest}"
-    return "\n".join((told, *_replaced_disks(found, silent)))
+    text = f"silent: {len(silent)} of {counted(len(found.voters), 'voter')}, {named}; {rest}"
+    return "\n".join((text, *_replaced_disks(found, silent)))
 
 
 def _replaced_disks(found: QuorumStatus, silent: "Sequence[ReplicaLag]") -> "Iterator[str]":

@@ -155,7 +155,7 @@ async def preflight(
     if any(check.is_wished for check in checks_of(first)):
         return first, checks_of(first)
     deadline = max(looked_on_at, client.deadline - LAST_LOOK_S) if wait else looked_on_at
-    told: set[str] = set()
+    shown: set[str] = set()
     while True:
         view = await look(client, first)
         checks = checks_of(view)
@@ -166,8 +166,8 @@ async def preflight(
         if all(not check.may_pass_later for check in failed):
             return view, checks  # nothing failed, or nothing that looking on would change
         for check in failed if loop.time() >= looked_on_at else ():
-            if check.name not in told:
-                told.add(check.name)
+            if check.name not in shown:
+                shown.add(check.name)
                 tell(f"waiting: {check.detail}")
         await asyncio.sleep(PAUSE_S)
 

@@ -109,8 +109,8 @@ def take(request: TakeRequest) -> ExitStatus:
         snapshot_id = SnapshotId(state.offset, state.epoch)
         path = _target(log, request, snapshot_id)
         written = write_verified(path, snapshot_id, _batches(snapshot_id, state, request.codec), state.image)
-    told = f"{counted(written.record_count, 'record')}, {written.size_in_bytes:,} bytes, verified"
-    console().print(f"{path}: {told}", soft_wrap=True)
+    text = f"{counted(written.record_count, 'record')}, {written.size_in_bytes:,} bytes, verified"
+    console().print(f"{path}: {text}", soft_wrap=True)
     if not is_committed:
         _warn(f"{unknown}: read this snapshot, but do not put it into the folder of a node")
     return ExitStatus.OK

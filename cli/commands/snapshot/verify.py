@@ -61,8 +61,8 @@ def verify(path: Path, *, as_json: bool, keep: int) -> ExitStatus:
 def _show_summary(found: list[Findings]) -> None:
     """How many snapshots got which verdict."""
     counts = Counter(status_of_findings([findings]) for findings in found)
-    told = ", ".join(f"{counts[status]} {_COUNTED[status]}" for status in VERDICTS if counts[status])
-    say(f"{len(found)} snapshots: {told}", style="green" if set(counts) == {ExitStatus.OK} else "bold red")
+    text = ", ".join(f"{counts[status]} {_COUNTED[status]}" for status in VERDICTS if counts[status])
+    say(f"{len(found)} snapshots: {text}", style="green" if set(counts) == {ExitStatus.OK} else "bold red")
 
 
 def diff(before: Path, after: Path, *, as_json: bool, limit: int) -> ExitStatus:

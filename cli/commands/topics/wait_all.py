@@ -24,10 +24,10 @@ class Everywhere:
 
     @property
     def words(self) -> str:
-        told = f"every broker that is not fenced has applied it (offset {self.offset})"
+        text = f"every broker that is not fenced has applied it (offset {self.offset})"
         if not self.fenced:
-            return told
-        return f"{told}; fenced, and without it: {', '.join(map(str, self.fenced))}"
+            return text
+        return f"{text}; fenced, and without it: {', '.join(map(str, self.fenced))}"
 
     def as_json(self) -> dict[str, object]:
         return {"applied_everywhere": True, "offset": self.offset, "fenced_without": list(self.fenced)}

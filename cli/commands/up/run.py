@@ -215,8 +215,8 @@ def _failed(group: NodeGroup) -> dict[int, int]:
 
 
 def _obituary(failed: dict[int, int]) -> str:
-    told = ", ".join(f"node {node_id} (exit status {status})" for node_id, status in failed.items())
-    return f"ended before they were asked to: {told}"
+    listed = ", ".join(f"node {node_id} (exit status {status})" for node_id, status in failed.items())
+    return f"ended before they were asked to: {listed}"
 
 
 def _cluster_id_on_disk(cluster: ClusterConfig) -> str | None:

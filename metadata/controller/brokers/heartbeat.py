@@ -42,7 +42,7 @@ class BrokerState(Enum):
 
 
 def heartbeat(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """A broker's directories that failed are dealt with first: it must not come to lead what lies in one of them."""
+    """Handles failed directories first: the broker must not become leader of a replica in one of them."""
     body: BrokerHeartbeatRequest = request.body
     broker = context.check_broker_epoch(body.broker_id, body.broker_epoch)
     caught_up_offset = context.registration_offsets.get(broker.id, broker.epoch)
@@ -81,7 +81,7 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
 def _failed_directories(
     context: DecisionContext, broker: BrokerRegistration, body: BrokerHeartbeatRequest
 ) -> frozenset[UUID]:
-    """Those that the registration still counts on. Every heartbeat lists them."""
+    """The failed directories that the registration still lists. Every heartbeat repeats them."""
     if context.metadata_version < DIRECTORIES:
         return frozenset()
     return frozenset(body.offline_log_dirs) & frozenset(broker.log_dirs)
@@ -120,7 +120,7 @@ def _next_state(
 
 
 def _next_while_leaving(context: DecisionContext, broker: BrokerRegistration) -> BrokerState:
-    """It may go once it leads nothing and every other broker has read who leads instead."""
+    """The broker may shut down once it leads nothing and every other broker has replayed the leader changes."""
     if context.image.topics.is_leading_any(broker.id):
         return BrokerState.CONTROLLED_SHUTDOWN
     shutdown_offset = context.liveness.shutdown_offset(broker.id)

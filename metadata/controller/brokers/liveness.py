@@ -1,8 +1,5 @@
-"""When the active controller last heard of each broker.
-
-None of this is in the log: a controller that has just become active knows nothing, and gives every broker a full
-session.
-"""
+"""When the active controller last received a heartbeat of each broker. None of this is in the log: a controller that
+has just become active knows nothing, and gives every broker a full session."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -28,7 +25,7 @@ class BrokerLiveness:
         self._being_removed: set[int] = set()
 
     def register(self, broker_id: int, now_ms: int, *, is_new_incarnation: bool) -> None:
-        """A new process knows nothing of what the old one had read."""
+        """A new process has not replayed what the old one had."""
         contact = self._contacts.get(broker_id)
         if contact is None or is_new_incarnation:
             self._contacts[broker_id] = Contact(now_ms)
@@ -42,13 +39,14 @@ class BrokerLiveness:
         self._contacts[broker_id] = Contact(now_ms, metadata_offset, shutdown_offset)
 
     def refresh(self, broker_id: int, now_ms: int) -> None:
-        """A sign of life that was too late to be acted on."""
+        """Extends the session after a heartbeat that came too late to be acted on."""
         contact = self._contacts.get(broker_id)
         if contact is not None:
             self._contacts[broker_id] = replace(contact, at_ms=now_ms)
 
     def begin_removal(self, broker_id: int) -> None:
-        """From now until `end_removal` it may neither join an ISR nor lead: it is taken off its partitions in turns."""
+        """From now until `end_removal` the broker may neither join an ISR nor lead: it is removed from its partitions
+        in turns."""
         self._being_removed.add(broker_id)
 
     def end_removal(self, broker_id: int) -> None:
@@ -67,13 +65,13 @@ class BrokerLiveness:
             self._contacts[broker_id] = replace(contact, shutdown_offset=None)
 
     def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """Set once: what others must have read does not move while the broker waits."""
+        """Set once: the offset that other brokers must reach stays fixed while the broker waits."""
         contact = self._contacts[broker_id]
         if contact.shutdown_offset is None:
             self._contacts[broker_id] = replace(contact, shutdown_offset=offset)
 
     def move_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """More of what it led was given to others."""
+        """More of its partitions got another leader."""
         contact = self._contacts.get(broker_id)
         if contact is not None and contact.shutdown_offset is not None:
             self._contacts[broker_id] = replace(contact, shutdown_offset=offset)
@@ -90,7 +88,7 @@ class BrokerLiveness:
         return not broker.fenced and now_ms <= self._expires_at_ms(broker.id)
 
     def session_ends_in_ms(self, broker_id: int, now_ms: int) -> int:
-        """From then on its id is free, unless a heartbeat comes before."""
+        """The time until its id is free, unless a heartbeat comes first."""
         return max(0, self._expires_at_ms(broker_id) + 1 - now_ms)
 
     def stale_broker(self, brokers: Iterable[BrokerRegistration], now_ms: int) -> BrokerRegistration | None:
@@ -103,7 +101,8 @@ class BrokerLiveness:
         return min((self._expires_at_ms(each.id) + 1 for each in brokers if not each.fenced), default=None)
 
     def lowest_active_offset(self, brokers: Iterable[BrokerRegistration]) -> int | None:
-        """How far the slowest broker has read that serves and is not leaving; None when there is none."""
+        """The offset that the slowest active broker (unfenced and not shutting down) has replayed; None if there is
+        none."""
         contacts = (self._contacts.get(broker.id) for broker in brokers if not broker.fenced)
         return min(
             (each.metadata_offset for each in contacts if each is not None and each.shutdown_offset is None),

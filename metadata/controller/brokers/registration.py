@@ -45,11 +45,9 @@ _PORTS = range(1, 1 << 16)
 
 
 def register_broker(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """A new process gets a new epoch, the offset of its registration; the same one amends what it said before.
-
-    Before a new process is registered, the old one leaves its ISRs. Unless it was shut down in order it also stops
-    being an eligible leader: what it had not yet written to disk may be lost.
-    """
+    """A new process gets a new broker epoch, the offset of its registration; the same process updates its registration.
+    Before a new process is registered, the old one leaves its ISRs. After an unclean shutdown it also stops being an
+    eligible leader: records that it had not flushed may be lost."""
     body: BrokerRegistrationRequest = request.body
     existing = context.image.cluster.brokers.get(body.broker_id)
     _check_cluster_id(context, body.cluster_id)
@@ -103,8 +101,8 @@ def _registered(
 
 
 def _was_shut_down_cleanly(body: BrokerRegistrationRequest, existing: BrokerRegistration | None) -> bool:
-    """Only if the former process tells the epoch that it had, which it does if it was shut down in order (KIP-966).
-    Below version 3 it cannot, and the epoch reads as -1."""
+    """True if the request has the previous broker epoch, which a broker sends only after a clean shutdown (KIP-966).
+    Below version 3 the field does not exist and reads as -1."""
     return existing is not None and body.previous_broker_epoch == existing.epoch
 
 
@@ -136,7 +134,7 @@ def unregister_broker(context: DecisionContext, request: ControllerRequest) -> C
 
 
 def removed_first(context: DecisionContext, departure: Departure) -> ControllerResult:
-    """A broker that is to leave more partitions than one decision may hold: it is fenced, and leaves these first."""
+    """For a broker with more partitions than one decision may hold: it is fenced, and leaves its partitions first."""
     broker = context.image.cluster.brokers.get(departure.broker_id)
     fence = () if broker is None or broker.fenced else (fence_record(context, broker),)
     return ControllerResult(response=None, records=fence, removal_first=BrokerRemoval(context, departure))
@@ -160,7 +158,7 @@ def register_controller(context: DecisionContext, request: ControllerRequest) ->
 
 
 def _checked_endpoints(listeners: Iterable[WireEndpoint]) -> tuple[Endpoint, ...]:
-    """Refuses what no client could connect to, and what no snapshot could tell again."""
+    """Refuses endpoints that no client could connect to, or that a snapshot could not hold."""
     end_points = endpoints_from(listeners)
     for each in end_points:
         if each.security_protocol not in _SECURITY_PROTOCOLS:
@@ -218,10 +216,8 @@ class _Range:
 
 
 def _checked_features(context: DecisionContext, sent: Iterable[WireFeature]) -> tuple[SupportedFeature, ...]:
-    """Every finalised level must be in the broker's range; what it does not mention it supports at 0 only.
-
-    A broker that does not mention metadata.version is from before there was one, and knows just the first level.
-    """
+    """Every finalized level must be in the broker's range; a feature that the broker does not list is supported at
+    level 0 only. A broker that does not list metadata.version predates it, and knows only the first level."""
     features = features_from(sent)
     ranges = {each.name: _Range(each.min_supported_version, each.max_supported_version) for each in features}
     if METADATA_VERSION not in ranges:

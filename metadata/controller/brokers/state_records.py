@@ -1,7 +1,7 @@
-"""The records of a broker's way through its states: fenced, unfenced, in controlled shutdown (KIP-631, KIP-841).
+"""The records of a broker's state changes: fenced, unfenced, in controlled shutdown (KIP-631, KIP-841).
 
-Their order matters to readers between two records: a broker leaves its ISRs before it is fenced, and is unfenced before
-it leads.
+Their order matters to a reader that has replayed only some of them: a broker leaves its ISRs before it is fenced, and
+is unfenced before it leads.
 """
 
 from collections.abc import Collection
@@ -26,21 +26,22 @@ UNFENCE = -1
 
 
 def fence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
-    """It comes after the partitions that the broker leaves, in one decision with these; or before them all."""
+    """Comes after the partitions that the broker leaves if both are one decision, else before all of them."""
     if context.metadata_version < BROKER_REGISTRATION_CHANGE_RECORD:
         return FenceBrokerRecord(id=broker.id, epoch=broker.epoch)
     return BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
 
 
 def unfence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
-    """It comes before the partitions that the broker leads then."""
+    """Comes before the partitions that the broker then leads."""
     if context.metadata_version < BROKER_REGISTRATION_CHANGE_RECORD:
         return UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch)
     return BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
 
 
 def controlled_shutdown_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
-    """That it leaves, where the level can say so; before the partitions that others lead then."""
+    """The broker's controlled shutdown, if the metadata.version has a field for it; before the partitions that get
+    other leaders."""
     if context.metadata_version < IN_CONTROLLED_SHUTDOWN_STATE or broker.in_controlled_shutdown:
         return []
     return [
@@ -51,7 +52,8 @@ def controlled_shutdown_records(context: DecisionContext, broker: BrokerRegistra
 
 
 def online_directories_records(broker: BrokerRegistration, failed: Collection[UUID]) -> list[MetadataRecord]:
-    """The directories that are left to a broker (KIP-858); without any it is about to stop, and nothing is said."""
+    """The broker's remaining online directories (KIP-858). With none left the broker is about to stop, and no record is
+    written."""
     online = tuple(sorted(set(broker.log_dirs) - set(failed)))
     if not online:
         return []

@@ -58,7 +58,7 @@ def check_records(
     explicit: Mapping[str, str | None],
     implicit: tuple[str, ...],
 ) -> None:
-    """Raises INVALID_CONFIG for what the cluster's state forbids, whatever the value is good for."""
+    """Raises INVALID_CONFIG for changes that the cluster's state forbids, even if the value is valid."""
     changes = {**explicit, **dict.fromkeys(implicit)}
     if resource.type == BROKER:
         _check_min_isr(context, resource, changes)
@@ -79,7 +79,7 @@ def check_records(
 def _check_min_isr(
     context: DecisionContext, resource: ConfigResource, changes: Mapping[str, str | None]
 ) -> None:
-    """With eligible leader replicas (KIP-966) all brokers must agree on the value, and it must stand in the log."""
+    """With eligible leader replicas (KIP-966) all brokers must agree on the value, so it must be in the log."""
     if _MIN_ISR not in changes or not context.is_elr_enabled:
         return
     if resource.name != CLUSTER_DEFAULT:
@@ -97,10 +97,8 @@ def check_change(
     merged: Mapping[str, str],
     before: Mapping[str, str],
 ) -> None:
-    """Raises ApiError for a lawless name of the resource, or configs that it may not have.
-
-    What a broker already has is not looked at again: another version of Kafka may have written it.
-    """
+    """Raises ApiError for an invalid resource name, or configs that the resource may not have. Existing configs of a
+    broker are not validated again: another version of Kafka may have written them."""
     check_resource_name(resource)
     node = NodeConfigs.of(context.image, context.node_id, context.config.node_configs)
     try:
@@ -120,7 +118,7 @@ def check_change(
 
 
 def _check_broker(given: Mapping[str, str], *, is_cluster_default: bool) -> None:
-    """Kafka says INVALID_REQUEST for everything that a broker's configs may not be (KAFKA-13609)."""
+    """As Kafka, INVALID_REQUEST for every invalid config of a broker (KAFKA-13609)."""
     try:
         check_broker_configs(given, is_cluster_default=is_cluster_default)
     except InvalidConfigError as error:
@@ -143,7 +141,7 @@ def check_resource_name(resource: ConfigResource) -> None:
 
 
 def node_id_of(name: str) -> int | None:
-    """As Java reads an int; None for what is none."""
+    """Parsed as Java parses an int; None if it is not one."""
     digits = name[1:] if name.startswith(("-", "+")) else name
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
         return None
@@ -152,7 +150,7 @@ def node_id_of(name: str) -> int | None:
 
 
 def check_resource(context: DecisionContext, resource: ConfigResource) -> None:
-    """Raises UNKNOWN_TOPIC_OR_PARTITION or BROKER_ID_NOT_REGISTERED for what is not there."""
+    """Raises UNKNOWN_TOPIC_OR_PARTITION or BROKER_ID_NOT_REGISTERED if the resource does not exist."""
     if resource.type == TOPIC and resource.name not in context.image.topics.by_name:
         reason = f"The topic '{resource.name}' does not exist."
         raise ApiError(ErrorCode.unknown_topic_or_partition, reason)
@@ -394,7 +392,8 @@ def _replacement(
 def _worth_writing(
     resource: ConfigResource, wanted: Mapping[str, str | None], before: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """A broker's value is written even if it is the same, so that it reloads key stores and the like (KAFKA-14136)."""
+    """A broker's value is written even if it is unchanged, so that the broker reloads key stores and the like
+    (KAFKA-14136)."""
     return {
         name: value for name, value in wanted.items() if resource.type == BROKER or value != before.get(name)
     }

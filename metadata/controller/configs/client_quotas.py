@@ -37,7 +37,7 @@ _NAMES_IN_REASON = 10
 
 
 def alter_client_quotas(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """Of an entity that is named twice the first mention counts, and the answer, which is one, says so."""
+    """If an entity is named twice, the first mention counts, and the response has one entry for it."""
     body: AlterClientQuotasRequest = request.body
     results: dict[QuotaEntity, ResponseEntryData] = {}
     records: list[MetadataRecord] = []
@@ -62,7 +62,7 @@ def alter_client_quotas(context: DecisionContext, request: ControllerRequest) ->
 
 
 def refusals(request: ControllerRequest, error: ApiError) -> AlterClientQuotasResponse:
-    """How the whole request is refused: each entity is."""
+    """Refuses every entity of the request."""
     body: AlterClientQuotasRequest = request.body
     entities = dict.fromkeys(map(_entity, body.entries))
     entries = [_result(entity, error.code, error.message) for entity in entities]
@@ -111,7 +111,7 @@ def _record(entity: QuotaEntity, key: str, value: float | None) -> ClientQuotaRe
 
 
 def _keys(entity: QuotaEntity) -> Mapping[str, float | None]:
-    """What may be limited for this entity. Raises INVALID_REQUEST for what is no entity."""
+    """The quota keys that this entity may have. Raises INVALID_REQUEST for an invalid entity."""
     names: dict[str, str | None] = {}
     for kind, name in entity:
         if kind in names:
@@ -134,7 +134,7 @@ def _keys(entity: QuotaEntity) -> Mapping[str, float | None]:
 
 
 def _check_address(text: str | None) -> None:
-    """Addresses only: a controller that looked names up would stand still while it waits for a name server."""
+    """Addresses only: resolving a host name would block the controller while it waits for a name server."""
     try:
         if text is not None:
             ip_address(text)

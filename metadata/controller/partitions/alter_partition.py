@@ -157,7 +157,7 @@ class _WantedIsrs:
         members_of: Callable[[RequestPartitionData], Members],
         is_eligible: Callable[[tuple[int, int]], bool],
     ) -> None:
-        """There are few different ISRs: each is judged once."""
+        """A request has few distinct ISRs: each is checked once."""
         kinds: dict[tuple[tuple[int, int], ...], int] = {}
         of_rows = [kinds.setdefault(tuple(members_of(each)), len(kinds)) for each in wanted]
         lists = [tuple([broker_id for broker_id, _ in kind]) for kind in kinds]
@@ -182,7 +182,7 @@ def _numbers(values: Sequence[int]) -> Column:
 
 
 def _is_as_known(stack: StackedTables, wanted_isrs: _WantedIsrs, broker_id: int) -> Mask:
-    """Whether the broker leads the partition, and knows its newest state."""
+    """Whether the broker leads the partition and knows its current epochs."""
     is_known: Mask = stack.leaders == broker_id
     is_known &= stack.leader_epochs == wanted_isrs.leader_epochs
     is_known &= stack.partition_epochs == wanted_isrs.partition_epochs
@@ -192,8 +192,8 @@ def _is_as_known(stack: StackedTables, wanted_isrs: _WantedIsrs, broker_id: int)
 
 
 def _may_lead(stack: StackedTables, leader: BrokerRegistration) -> Mask:
-    """Whether the leader's own replica is in a directory that it can serve; a replica list that names it twice counts
-    for where it names it first, as with single partitions."""
+    """Whether the leader's own replica is in an online directory; if the replica list names it twice, the first place
+    counts, as with single partitions."""
     is_own = (stack.replicas == leader.id).T
     if not is_own.size:
         return np.zeros(len(stack), dtype=np.bool_)
@@ -217,7 +217,7 @@ NO_BROKER_EPOCH = -1
 
 
 def alter_partition(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """Where many ISRs grow these are decided together, and whatever else was asked for one by one."""
+    """ISRs that only grow are decided together by columns if there are many; all others one by one."""
     body: AlterPartitionRequest = request.body
     context.check_broker_epoch(body.broker_id, body.broker_epoch)
     records: list[PartitionChangeRecord] = []
@@ -277,10 +277,9 @@ def _states_of_others(
 
 
 class _Eligibility:
-    """Who may be in an ISR, found out once for each broker and epoch: a request names the same few again and again.
-
-    A broker whose session is over counts as fenced: it is about to be, and what it led may take many turns.
-    """
+    """Which brokers may join an ISR, computed once for each broker and epoch: a request names the same few again and
+    again. A broker whose session has expired counts as fenced: it is about to be fenced, and removing it from its
+    partitions may take many turns."""
 
     def __init__(self, context: DecisionContext) -> None:
         self._context = context
@@ -339,7 +338,7 @@ def _members(wanted: RequestPartitionData) -> Members:
 
 
 def _epoch_error(broker_id: int, state: PartitionState, wanted: RequestPartitionData) -> ErrorCode | None:
-    """A leader which knows more than we do has heard of a newer controller."""
+    """A leader with a newer epoch than ours has heard from a newer controller."""
     if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:
         return ErrorCode.not_controller
     if wanted.leader_epoch < state.leader_epoch:

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (KIP-858): a broker tells in which of its directories its replicas are."""
+"""AssignReplicasToDirs (KIP-858): a broker reports the directory of each of its replicas."""
 
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from kquorum.wire.uuids import ZERO_UUID
 
 
 class _Assignments:
-    """Which partition goes into which directory; the last word of a request counts."""
+    """The directory of each partition; the last mention in a request counts."""
 
     def __init__(self, context: DecisionContext, broker_id: int) -> None:
         self._context = context
@@ -41,7 +41,8 @@ class _Assignments:
         return ErrorCode.none
 
     def records(self) -> list[PartitionChangeRecord]:
-        """First all directories. Then the broker leaves ISR and leadership where it does not have the directory."""
+        """All directories first. Then the broker leaves ISR and leadership of replicas in directories that it does not
+        have."""
         moves: list[PartitionChangeRecord | None] = []
         departures: list[PartitionChangeRecord | None] = []
         for (_, partition_id), (topic, directory_id) in self._wanted.items():

@@ -39,8 +39,8 @@ TOPICS_PER_SLICE = 2048
 
 
 class PartitionWalk:
-    """Through all partitions of the topics that there are, a slice at a time. They are looked up when their slice
-    comes, so whatever happened to them meanwhile counts."""
+    """Walks all partitions of the existing topics, a slice at a time. Partitions are read when their slice comes, so
+    changes since the start are taken into account."""
 
     def __init__(self, context: DecisionContext) -> None:
         # From which partition on each topic is still to be looked at.
@@ -97,7 +97,7 @@ class PartitionWalk:
 
 
 class BatchedPartitionUpdate:
-    """A broker moves: if it `is_leaving`, out of ISRs and leaderships; otherwise it may lead what has no leader."""
+    """A broker leaves its ISRs and leaderships (`is_leaving`), or becomes leader of partitions that have none."""
 
     def __init__(self, context: DecisionContext, broker: BrokerRegistration, movement: Movement) -> None:
         self.broker_id = broker.id
@@ -111,11 +111,9 @@ class BatchedPartitionUpdate:
         return self._walk.is_done
 
     def is_still_due(self, context: DecisionContext) -> bool:
-        """Whether the broker is still what it was: leaving or fenced, or else serving.
-
-        A broker that was fenced during its controlled shutdown and is unfenced again keeps `in_controlled_shutdown`
-        until it registers again, as with Kafka's controller. It serves all the same.
-        """
+        """Whether the broker is still in the state that started the update: leaving or fenced, or else active. A broker
+        that was fenced during its controlled shutdown and is unfenced again keeps `in_controlled_shutdown` until it
+        registers again, as with Kafka's controller, but counts as active."""
         broker = context.image.cluster.brokers.get(self.broker_id)
         if broker is None or broker.epoch != self.broker_epoch:
             return False
@@ -139,15 +137,15 @@ class _LookedAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """Which partitions a broker leaves. `is_for_good`: it loses its eligibility as well, because it crashed or is no
-    broker any more. `failed_directories`: only those there, and without being kept from coming back."""
+    """Which partitions a broker leaves. `is_for_good`: it loses its eligibility as well, because it crashed or was
+    unregistered. `failed_directories`: only the partitions there, and it may rejoin them."""
 
     broker_id: int
     is_for_good: bool = False
     failed_directories: frozenset[UUID] = frozenset()
 
     def whole_run(self, context: DecisionContext) -> PartitionChangeBatch | None:
-        """All that changes, for one decision; None where that is too much for one."""
+        """All changes, for one decision; None if they are too many for one."""
         return whole_run(context, self.movement(context))
 
     def movement(self, context: DecisionContext) -> Movement:
@@ -161,7 +159,7 @@ class Departure:
 
 
 class BrokerRemoval:
-    """Partitions are looked up again when their turn comes, so whatever happened to them meanwhile counts."""
+    """Partitions are read again when their slice comes, so changes since the start are taken into account."""
 
     def __init__(self, context: DecisionContext, departure: Departure) -> None:
         self.broker_id = departure.broker_id

@@ -32,9 +32,9 @@ from kquorum.metadata.image.topics import TopicImage, TopicsImage
 
 Mask = NDArray[np.bool_]
 
-# Whose a directory is, where it is not one broker's.
-_ANYBODYS: Final = -10
-_NOBODYS: Final = -11
+# Owner of a directory id, where that is not exactly one broker.
+_ANY_BROKER: Final = -10
+_NO_BROKER: Final = -11
 _LOST: Final = -12
 _SEVERAL: Final = -13
 
@@ -56,7 +56,8 @@ class Movement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerColumns:
-    """Who may lead at all, and whose the directories are; the moving broker counts as what it is about to be."""
+    """Which brokers may lead, and which broker owns each directory; the moving broker has the state that it is about to
+    get."""
 
     acceptable: Column
     without_directories: Column
@@ -75,7 +76,7 @@ class BrokerColumns:
                 without_directories.append(broker.id)
             for directory_id in broker.log_dirs:
                 owners[directory_id] = _SEVERAL if directory_id in owners else broker.id
-        owners |= {MIGRATING: _ANYBODYS, UNASSIGNED: _ANYBODYS, LOST: _LOST}
+        owners |= {MIGRATING: _ANY_BROKER, UNASSIGNED: _ANY_BROKER, LOST: _LOST}
         return cls(
             acceptable=np.array(acceptable, dtype=np.int32),
             without_directories=np.array(without_directories, dtype=np.int32),
@@ -93,7 +94,7 @@ class BulkDecision:
     others: Rows
 
     def up_to(self, row: int) -> "BulkDecision":
-        """Without what is of later rows."""
+        """Without the parts of later rows."""
         count = int(self.rows.searchsorted(row, side="right"))
         return BulkDecision(
             rows=self.rows[:count],
@@ -103,7 +104,7 @@ class BulkDecision:
 
 
 def affected_rows(stack: StackedTables, movement: Movement) -> Rows:
-    """Of which partitions something may change."""
+    """The rows of the partitions that this movement may change."""
     if not movement.is_leaving:
         return np.flatnonzero(stack.leaders == NO_LEADER)
     is_its_own = stack.isr == movement.broker_id
@@ -175,8 +176,8 @@ class _Choice:
         self.isr_counts = is_member.sum(axis=1)
         self.in_sync_counts = self.stays.sum(axis=1)
         self.replica_counts = (self.replicas != PADDING).sum(axis=1)
-        owners = stack.directory_owners(rows, brokers.owners, _NOBODYS)
-        is_online = (owners == _ANYBODYS) | (owners == self.replicas)
+        owners = stack.directory_owners(rows, brokers.owners, _NO_BROKER)
+        is_online = (owners == _ANY_BROKER) | (owners == self.replicas)
         is_online |= np.isin(self.replicas, brokers.without_directories) & (owners != _LOST)
         in_sync = np.where(self.stays, self.isr, PADDING)
         self._may_lead = np.isin(self.replicas, brokers.acceptable) & is_online
@@ -210,7 +211,7 @@ _NO_TOPIC: Final = ""
 def _of_topics(
     context: DecisionContext, topics: Sequence[TopicImage], value_of: Callable[[str], T]
 ) -> Iterator[T]:
-    """What counts for each topic; hardly any has configs of its own."""
+    """The setting of each topic; few topics have configs of their own."""
     resources = context.image.configs.resources
     otherwise = value_of(_NO_TOPIC)
     for topic in topics:
@@ -235,8 +236,8 @@ Found = list[tuple[TopicImage, Column]]
 
 
 def affected_partitions(topics: TopicsImage, movement: Movement, most: int | None = None) -> Found:
-    """Each topic with the ids of those of its partitions, ascending. Once there are more than `most`, further topics
-    may be left out: so many are not decided at once."""
+    """Each topic with the ids of its affected partitions, ascending. Beyond `most` partitions further topics may be
+    left out, because so many are not decided at once."""
     found: Found = []
     count = 0
     left = iter(topics.by_id.values())
@@ -250,7 +251,7 @@ def affected_partitions(topics: TopicsImage, movement: Movement, most: int | Non
 
 
 def counted_on(topics: TopicsImage, broker_ids: Collection[int]) -> set[int]:
-    """Which of these brokers, all of them fenced, lead a partition, or are in an ISR beside others."""
+    """Which of these brokers, all of them fenced, still lead a partition or are in an ISR with other members."""
     wanted = np.array(sorted(broker_ids), dtype=np.int32)
     found: set[int] = set()
     left = iter(topics.by_id.values() if broker_ids else ())
@@ -264,7 +265,7 @@ def counted_on(topics: TopicsImage, broker_ids: Collection[int]) -> set[int]:
 
 
 def _touched(topics: Sequence[TopicImage], movement: Movement) -> Sequence[TopicImage]:
-    """Of ten thousand topics most have nothing to do with a broker: only the others are gone into."""
+    """Most topics have no replica on a given broker: only the others are searched in detail."""
     if movement.is_leaving:
         columns, wanted = [topic.partitions.isr_cells for topic in topics], movement.broker_id
     else:

@@ -59,8 +59,8 @@ class PartitionChangeBatch(RecordRun):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many concerned partitions a run is to have at most, and how many of these decided one by one, which takes
-    as long as a good hundred by columns. None: no limit."""
+    """The most affected partitions of a run, and the most of them decided one by one (one such takes as long as a
+    hundred by columns). None: no limit."""
 
     partitions: int | None = None
     one_by_one: int | None = None
@@ -69,7 +69,7 @@ class Limits:
 def run_of(
     context: DecisionContext, parts: Sequence[Part], movement: Movement, limits: Limits
 ) -> tuple[PartitionChangeBatch, tuple[int, int] | None]:
-    """What changes on these partitions; and if a limit was met, the part (its place) and partition that were last."""
+    """The changes of these partitions. If a limit was reached, also the last part (its place) and partition."""
     topics = [topic for topic, _ in parts]
     stack = StackedTables([table for _, table in parts])
     rows = affected_rows(stack, movement)
@@ -88,8 +88,8 @@ def run_of(
 
 
 def whole_run(context: DecisionContext, movement: Movement) -> PartitionChangeBatch | None:
-    """All that a broker's movement changes, to be written with the broker's own change as one decision; None where that
-    is more than a batch of Kafka's controller holds, or more work than one turn may have."""
+    """All changes of a broker's movement, to be written in one decision with the broker's own change. None if they are
+    more than a batch of Kafka's controller holds, or too much work for one turn."""
     most = max(min(CHANGES_AT_ONCE, context.config.max_records_per_batch - _OTHER_RECORDS), 0)
     found = affected_partitions(context.image.topics, movement, most)
     touched = sum(len(topic.partitions) for topic, _ in found)
@@ -123,8 +123,8 @@ def _assembled(
 
 
 class SingleDecisions:
-    """One partition after the other. Of those that are alike but for their epochs only the first is gone into: there
-    are as many kinds as ways to place replicas, and many partitions of each."""
+    """Decides one partition after the other. Of partitions that differ only in their epochs the first decision is
+    reused: there are as many kinds as ways to place replicas, and many partitions of each."""
 
     def __init__(self, context: DecisionContext, movement: Movement, version: int) -> None:
         self._context = context
@@ -152,7 +152,7 @@ class SingleDecisions:
         )
 
     def _rules_of(self, topic: TopicImage) -> tuple[bool, int | None]:
-        """What counts for the topic."""
+        """The topic's settings for a change."""
         rules = self._rules.get(topic.id)
         if rules is None:
             context = self._context

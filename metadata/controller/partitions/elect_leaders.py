@@ -89,7 +89,7 @@ def leaderless_with_active_replica(topics: Iterable[TopicImage], cluster: Cluste
 
 
 def _having_replicas(topics: Iterable[TopicImage]) -> Iterator[list[TopicImage]]:
-    """Some topics at a time: a caller that has found enough need not search the others."""
+    """Yields some topics at a time: a caller that has found enough stops searching."""
     having = (topic for topic in topics if topic.partitions.replica_width)
     while some := list(islice(having, _TOPICS_AT_ONCE)):
         yield some
@@ -111,7 +111,7 @@ def _preferred(topics: Sequence[TopicImage]) -> Column:
 
 
 def _refined(found: Found, test: Callable[[Sequence[TopicImage]], _Mask]) -> Found:
-    """Topics whose replica lists and ISRs are equally wide are put to the test together."""
+    """Topics whose replica lists and ISRs have the same width are checked together."""
     by_widths: defaultdict[tuple[int, int], list[TopicImage]] = defaultdict(list)
     for topic, _ in found:
         by_widths[topic.partitions.replica_width, topic.partitions.isr_width].append(topic)
@@ -183,10 +183,8 @@ class _Elections:
 
 
 def elect_leaders(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """Raises INVALID_REQUEST for a kind of election that there is not, POLICY_VIOLATION for too many records.
-
-    Without a list of partitions, all that need the election are meant, and only these are answered.
-    """
+    """Raises INVALID_REQUEST for an unknown election type, POLICY_VIOLATION for too many records. Without a list of
+    partitions, all that need the election are elected, and only these are answered."""
     body: ElectLeadersRequest = request.body
     kind = _kind(body.election_type)
     elections = _Elections(context, kind)
@@ -260,7 +258,7 @@ def balance_leaders(context: DecisionContext) -> Outcome:
 
 
 def elect_unclean_leaders(context: DecisionContext) -> Outcome:
-    """Where the topic permits it, a partition without a leader gets any replica that is up; otherwise it waits."""
+    """If the topic permits it, a partition without a leader gets any active replica; otherwise it stays leaderless."""
     found = leaderless_with_active_replica(context.image.topics.by_id.values(), context.image.cluster)
     permitted = (each for each in found if context.allows_unclean_election(each[0].name))
     return _elected(context, permitted, Election.UNCLEAN)
@@ -347,7 +345,7 @@ def _with_data(table: PartitionTable, partition_ids: Column, active: Column) -> 
 
 
 def _topics(context: DecisionContext) -> Sequence[TopicImage]:
-    """Each time from another one on, so that those that cannot be led do not hide others for ever."""
+    """Starts at another topic each time, so that topics without an electable replica do not hide the others."""
     topics = tuple(context.image.topics.by_id.values())
     start = context.now_ms // INTERVAL_MS % len(topics)
     return topics[start:] + topics[:start]

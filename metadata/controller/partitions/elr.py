@@ -51,8 +51,9 @@ def _without_broker_values(context: DecisionContext) -> Iterator[MetadataRecord]
 
 
 def _without_stale_lists(context: DecisionContext) -> Iterator[MetadataRecord]:
-    """While the lists were not kept, the ISR may have committed what the replicas on the lists lack. Only where the ISR
-    was empty nothing was written, and the list alone says which replicas have the data."""
+    """While the lists were not maintained, the ISR may have committed records that the listed replicas lack. A list is
+    kept only where the ISR was empty: nothing was written then, and the list is the only record of which replicas have
+    the data."""
     for topic in context.image.topics.by_id.values():
         stale: list[int] = []
         is_whole_topic = True

@@ -103,7 +103,8 @@ class PartitionChange:
         return record if is_change else None
 
     def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Who has all that is committed without being in sync: who leaves an ISR that is too small stays eligible.
+        """The replicas that have all committed records without being in sync (KIP-966): a replica that leaves an ISR
+        below min.insync.replicas stays eligible.
 
         Where the cluster no longer keeps the list, it holds only if the ISR was empty: nothing was written since.
         """
@@ -117,7 +118,7 @@ class PartitionChange:
         return tuple(sorted((members & set(replicas)) - set(self.unclean_shutdown_replicas)))
 
     def _is_enough(self, in_sync: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
-        """Whether the data may grow without those that are not in sync."""
+        """Whether the partition takes writes without the replicas that are not in sync."""
         assert self.min_in_sync_replicas is not None, "only where eligible leader replicas are kept"
         return len(in_sync) >= min(self.min_in_sync_replicas, len(replicas))
 
@@ -142,15 +143,15 @@ class PartitionChange:
         return Elected(NO_LEADER)
 
     def _last_known_leader(self) -> int:
-        """Several that are known are members of an earlier ISR, from a controller that was configured not to elect
-        any: none of them is known to have led."""
+        """If several are recorded, they are members of an earlier ISR, written by a controller that was configured not
+        to elect any: none of them is known to have led."""
         known = self.partition.last_known_elr
         return known[0] if self.min_in_sync_replicas is not None and len(known) == 1 else NO_LEADER
 
     def _new_elr(
         self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...], elected: Elected
     ) -> tuple[int, ...]:
-        """A list that the cluster no longer keeps stays while it alone says which replicas have the data."""
+        """A list that is no longer maintained stays while it is the only record of which replicas have the data."""
         if elected.is_unclean:
             return ()
         in_sync = isr or ((elected.leader,) if elected.leader != NO_LEADER else ())
@@ -158,8 +159,8 @@ class PartitionChange:
         return () if is_over else _without(eligible, in_sync)
 
     def _new_last_known(self, new_isr: tuple[int, ...] | None, elected: Elected) -> tuple[int, ...]:
-        """Who led when the ISR got empty, until somebody leads again. Should the others have crashed, nothing else is
-        left to tell whose data there is."""
+        """The leader at the time the ISR became empty, until the partition has a leader again. If the other replicas
+        crashed as well, only this says where the data is."""
         partition = self.partition
         if self.min_in_sync_replicas is None:
             return partition.last_known_elr
@@ -172,8 +173,8 @@ class PartitionChange:
         return partition.last_known_elr
 
     def _new_isr(self, isr: tuple[int, ...], elected: Elected) -> tuple[int, ...] | None:
-        """Who leads an empty ISR is alone in it. Without eligible replicas the last member stays in it when it goes,
-        for it alone has all of the data."""
+        """The leader elected from an empty ISR is its only member. Without eligible replicas the last member stays in
+        the ISR when it leaves, because it alone has all committed records."""
         if elected.is_unclean or (not isr and elected.leader != NO_LEADER):
             return (elected.leader,)
         may_be_empty = self.min_in_sync_replicas is not None
@@ -221,7 +222,7 @@ def _changed(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | No
 
 
 def _changed_members(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Their order says nothing."""
+    """Compared as sets: the order has no meaning."""
     return None if set(old) == set(new) else new
 
 
@@ -230,7 +231,7 @@ def _without(members: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, .
 
 
 def _is_reassigned(isr: tuple[int, ...], replicas: tuple[int, ...], removing: tuple[int, ...]) -> bool:
-    """Whether all that are to stay are in sync, so that those to be removed can go."""
+    """Whether all target replicas are in sync, so that the removed ones can be dropped."""
     staying = set(_without(replicas, removing))
     return bool(staying) and staying <= set(_without(isr, removing))
 
@@ -245,11 +246,8 @@ def acceptable_leaders(
     broker_to_add: int | None = None,
     unclean_broker: int | None = None,
 ) -> Callable[[int], bool]:
-    """Which brokers may lead a partition.
-
-    While a fence or an unfence is being decided, the image still shows the broker as it was: it counts here as what
-    the decision makes it. A broker whose removal takes many turns counts as fenced.
-    """
+    """Which brokers may lead a partition. While a fence or an unfence is being decided, the image still has the
+    broker's old state: here it counts with the new one. A broker whose removal takes many turns counts as fenced."""
     brokers = context.image.cluster.brokers
     excluded = (broker_to_remove, unclean_broker)
 

@@ -121,7 +121,7 @@ def _reassign(
 
 
 def _check_factor(place: _Place, target: tuple[int, ...]) -> None:
-    """Raises INVALID_REPLICATION_FACTOR; of a partition that moves, the factor that it will have counts."""
+    """Raises INVALID_REPLICATION_FACTOR. For a partition under reassignment the target factor counts."""
     current = len(set(place.state.replicas) - set(place.state.removing_replicas))
     if len(target) != current:
         reason = f"The replication factor is changed from {current} to {len(target)}"
@@ -129,7 +129,7 @@ def _check_factor(place: _Place, target: tuple[int, ...]) -> None:
 
 
 def _cancel(context: DecisionContext, place: _Place) -> PartitionChangeRecord | None:
-    """Back to the replicas before; if none of these is in sync, data is lost, which the topic must permit."""
+    """Back to the original replicas. If none of them is in sync, data is lost; the topic must permit that."""
     state = place.state
     if not (state.adding_replicas or state.removing_replicas):
         raise ApiError(ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
@@ -174,10 +174,12 @@ def _reason(altered: list[str]) -> str:
 def list_partition_reassignments(
     image: MetadataImage, request: ControllerRequest
 ) -> ListPartitionReassignmentsResponse:
-    """`image` is the committed one. Unknown topics and partitions are left out, as those are that do not move."""
+    """`image` is the committed one. Unknown topics and partitions, and those without a reassignment, are left out."""
     body: ListPartitionReassignmentsRequest = request.body
     if body.topics is None:
-        moving = (_topic(topic, sorted(topic.partitions.rare_lists)) for topic in image.topics.by_id.values())
+        # Most topics have none, and all of them are looked at in one turn.
+        topics = [topic for topic in image.topics.by_id.values() if topic.partitions.rare_lists]
+        moving = (_topic(topic, sorted(topic.partitions.rare_lists)) for topic in topics)
     else:
         moving = (
             _topic(image.topics.by_name[asked.name], asked.partition_indexes)

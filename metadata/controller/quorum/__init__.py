@@ -1,1 +1,1 @@
-"""What a new active controller writes first, feature levels, and DescribeCluster. Read `activation.py` first."""
+"""The first records of a new active controller, feature levels, and DescribeCluster. Read `activation.py` first."""

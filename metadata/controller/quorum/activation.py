@@ -1,4 +1,4 @@
-"""What a controller writes first when it becomes active (KIP-868)."""
+"""The first records of a new active controller (KIP-868)."""
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.partitions.elr import cluster_minimum
@@ -23,15 +23,12 @@ FAILOVER_REASON = "Controller failover"
 
 
 class LogUnsupported(Exception):
-    """No controller of this version may write into the log that there is; fatal, for nothing can be decided."""
+    """This program must not write into the existing log; fatal, because no request can be decided."""
 
 
 def activation_records(config: ControllerConfig, loader: MetadataLoader) -> tuple[MetadataRecord, ...]:
-    """End a transaction that the last controller left open, and fill a log that holds no data yet.
-
-    Raises LogUnsupported for a log that holds data and no metadata.version, or an open transaction that its
-    metadata.version knows no end of.
-    """
+    """Abort a transaction that the previous controller left open, and initialize an empty log. Raises LogUnsupported
+    for a log with data but no metadata.version, or with an open transaction that its metadata.version cannot end."""
     if loader.has_data and METADATA_VERSION not in loader.image.features.finalized:
         raise LogUnsupported(
             "the metadata log holds records but no metadata.version, so a Kafka older than 3.3 wrote it: let Kafka "
@@ -67,7 +64,7 @@ def _bootstrap(config: ControllerConfig) -> list[MetadataRecord]:
 
 
 def _minimum_in_sync(config: ControllerConfig) -> list[MetadataRecord]:
-    """Eligible leader replicas rest on one min.insync.replicas for all nodes, so the log has to tell it (KIP-966)."""
+    """Eligible leader replicas need one min.insync.replicas for all nodes, so it is written to the log (KIP-966)."""
     is_elr_enabled = any(
         isinstance(record, FeatureLevelRecord)
         and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION

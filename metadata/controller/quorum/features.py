@@ -43,11 +43,9 @@ from kquorum.wire.schema import MetadataRecord
 Range = tuple[int, int]
 
 
-def reason_nobody_may(context: DecisionContext, name: str, level: int) -> str | None:
-    """Why the cluster as a whole cannot run the level, in words: the first node that cannot, or whose say is missing.
-
-    Fenced brokers count as well: they would find themselves barred when they come back.
-    """
+def reason_unsupported(context: DecisionContext, name: str, level: int) -> str | None:
+    """Why the cluster cannot run the level: the first node that does not support it, or whose range is unknown. Fenced
+    brokers count as well: otherwise they could not register again."""
     for what, supported in _nodes(context, name):
         reason = reason_not_supported(what, level, supported)
         if reason is not None:
@@ -117,7 +115,7 @@ class Update(NamedTuple):
 
 
 def update_features(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """Raises INVALID_UPDATE_VERSION, in the name of all updates, for the first that cannot be."""
+    """Raises INVALID_UPDATE_VERSION for the whole request at the first invalid update."""
     body: UpdateFeaturesRequest = request.body
     updates = _updates(context, body)
     resulting = _current_levels(context) | {update.name: update.level for update in updates}
@@ -146,7 +144,7 @@ def _updates(context: DecisionContext, body: UpdateFeaturesRequest) -> tuple[Upd
 
 
 def _type(asked: FeatureUpdateKey, level: int, current: int) -> UpgradeType:
-    """Version 0 has no type, which reads as UPGRADE; it says only whether the way down is allowed."""
+    """Version 0 has no type, which reads as UPGRADE; it only says whether a downgrade is allowed."""
     if asked.allow_downgrade and level < current:
         return UpgradeType.SAFE_DOWNGRADE
     known = set(map(int, UpgradeType))
@@ -163,12 +161,12 @@ def _concerns_kraft(update: Update) -> bool:
 
 
 def _check(context: DecisionContext, update: Update, resulting: Mapping[str, int]) -> None:
-    """In the order of Kafka's checks, whose first failure is the client's error."""
+    """In the order of Kafka's checks: the client gets the first failure."""
     if update.type is UpgradeType.UNKNOWN:
         raise _refused(update, "The controller does not support the given upgrade type.")
     if update.level < 0:
         raise _refused(update, "A feature version cannot be less than 0.")
-    reason = reason_nobody_may(context, update.name, update.level)
+    reason = reason_unsupported(context, update.name, update.level)
     if reason is not None:
         raise _refused(update, reason)
     _check_direction(update)
@@ -197,7 +195,7 @@ def _check_direction(update: Update) -> None:
 
 
 def _check_metadata_version(update: Update, resulting: Mapping[str, int]) -> None:
-    """A way down over a level that brought new metadata might lose some; no Kafka can do that yet (KAFKA-13896)."""
+    """A downgrade past a level that added metadata might lose some; Kafka does not support that yet (KAFKA-13896)."""
     if update.level < update.current and loses_metadata(update.current, update.level):
         why = (
             "Refusing to perform the requested downgrade because it might delete metadata information."

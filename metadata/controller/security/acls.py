@@ -66,7 +66,7 @@ class AclFilter:
             raise ApiError(ErrorCode.invalid_request, "Unknown entryFilter.")
 
     def select(self, acls: Iterable[AccessControlEntry]) -> list[AccessControlEntry]:
-        """What matches, in an order that people can read."""
+        """The matching ACLs, in a readable order."""
         return sorted(filter(self.matches, acls), key=attrgetter("binding"))
 
     def matches(self, acl: AccessControlEntry) -> bool:
@@ -176,7 +176,7 @@ def create_acls(context: DecisionContext, request: ControllerRequest) -> Control
 
 
 def check_binding(binding: Binding) -> None:
-    """Raises INVALID_REQUEST for what is no ACL, in the order of Kafka's checks."""
+    """Raises INVALID_REQUEST for an invalid ACL, in the order of Kafka's checks."""
     if binding.resource_type == CLUSTER and binding.resource_name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not binding.resource_name:

@@ -128,7 +128,7 @@ def sweep_expired_tokens(context: DecisionContext) -> Outcome:
 
 
 def sweep_interval_ms(config: ControllerConfig) -> int:
-    """Without a secret key there are no tokens that this node knows of."""
+    """Without a secret key this node knows no tokens."""
     return config.delegation_token_expiry_check_interval_ms if config.delegation_token_secret_key else 0
 
 
@@ -138,7 +138,7 @@ EXPIRY_SWEEP = PeriodicTask(
 
 
 def creation_refusal(request: ControllerRequest, error: ApiError) -> CreateDelegationTokenResponse:
-    """The response has no place for a message."""
+    """The response has no field for a message."""
     return replace(_for_principals(request), error_code=error.code)
 
 
@@ -201,7 +201,7 @@ def _recordable(principal: str) -> str:
 
 
 def _token_of(context: DecisionContext, hmac: bytes) -> DelegationToken:
-    """The token whose password the request shows; Kafka looks it up among all in the same way."""
+    """The token with the HMAC in the request; Kafka searches all tokens in the same way."""
     secret_key = _checked_secret_key(context)
     for token in context.image.security.delegation_tokens.values():
         if compare_digest(token_hmac(secret_key, token.token_id), hmac):

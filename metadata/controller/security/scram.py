@@ -34,7 +34,7 @@ Change = TypeVar("Change", ScramCredentialDeletion, ScramCredentialUpsertion)
 
 
 def alter_user_scram_credentials(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """User by user; who is named twice, in whatever way, is not altered at all."""
+    """User by user; a user that is named twice, in any way, is not altered at all."""
     body: AlterUserScramCredentialsRequest = request.body
     errors: dict[str, ApiError] = {}
     deletions: dict[str, ScramCredentialDeletion] = {}

@@ -89,7 +89,7 @@ def _more_partitions(
 
 
 def _additional(topic: TopicImage, asked: CreatePartitionsTopic) -> int:
-    """How many partitions more; raises INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT."""
+    """The number of partitions to add; raises INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT."""
     existing = len(topic.partitions)
     if asked.count == existing:
         raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {existing} partition(s).")

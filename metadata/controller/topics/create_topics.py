@@ -151,7 +151,7 @@ def _new_topic(
 
 
 def _check_room(asked: CreatableTopic, room: int) -> None:
-    """Checked before millions of partitions are laid out in memory."""
+    """Runs before millions of partitions are built in memory."""
     if max(asked.num_partitions, len(asked.assignments), 1) > room:
         reason = f"Topic '{asked.name}' makes the request too large: it would need more records than one batch holds."
         raise ApiError(ErrorCode.policy_violation, reason)

@@ -23,7 +23,7 @@ _NAMES_IN_REASON = 10
 
 
 def delete_topics(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """Topics fail one by one; a topic named twice, in whatever way, is not deleted at all."""
+    """Topics fail one by one; a topic named twice, in any way, is not deleted at all."""
     if not context.config.delete_topic_enable:
         code = ErrorCode.topic_deletion_disabled if request.api_version >= 3 else ErrorCode.invalid_request
         raise ApiError(code, "Topic deletion is disabled.")

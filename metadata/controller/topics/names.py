@@ -14,7 +14,7 @@ def check_topic_name(name: str) -> None:
 
 
 def check_no_collision(name: str, topics: TopicsImage) -> None:
-    """Metrics write both '.' and '_' as '_', so two topics that differ in nothing else could not be told apart."""
+    """Metrics write both '.' and '_' as '_', so topics that differ only in these would have the same metrics."""
     if not has_collision_characters(name):
         return
     others = topics.colliding_names.get(collision_key(name), frozenset()) - {name}

@@ -40,7 +40,7 @@ class PartitionRun(RecordRun):
 
 
 def placer_of(context: DecisionContext) -> StripedPlacer:
-    """For all topics of one request, so that they are spread together."""
+    """One placer for all topics of a request, so that they are spread together."""
     brokers = (
         replace(broker, in_controlled_shutdown=True) if context.is_leaving(broker) else broker
         for broker in context.image.cluster.brokers.values()
@@ -99,7 +99,7 @@ def assigned_replicas(
 def check_replicas(
     context: DecisionContext, replicas: Iterable[int], replication_factor: int | None = None
 ) -> tuple[int, ...]:
-    """Raises INVALID_REPLICA_ASSIGNMENT unless they are different, registered brokers, as many as other partitions
+    """Raises INVALID_REPLICA_ASSIGNMENT unless they are distinct, registered brokers, as many as the other partitions
     have."""
     checked = tuple(replicas)
     if not checked:

@@ -43,7 +43,7 @@ class _Rack:
         self._next_fenced = 0
 
     def begin(self, random_source: RandomSource, held: Mapping[int, int]) -> None:
-        """Start a topic, of which `held` says how many replicas each broker has: those with the fewest come first."""
+        """Start a topic. `held` is the number of its replicas on each broker: brokers with the fewest come first."""
         for ring in (self.unfenced, self.fenced):
             start = random_source.randint(0, len(ring) - 1) if ring else 0
             ring[:] = ring[start:] + ring[:start]
@@ -163,7 +163,7 @@ class StripedPlacer:
     def _begin(
         self, partitions: int, held: Mapping[int, int], preferred: Mapping[int, int]
     ) -> Sequence[Turn]:
-        """Whose turn it is to lead: each unfenced broker once."""
+        """The leader's place: each unfenced broker leads once before any leads again."""
         for rack in self._racks:
             rack.begin(self._random_source, held)
         turns = self._turns_of_all()
@@ -262,7 +262,7 @@ def _shares(sizes: tuple[int, ...], count: int) -> tuple[list[int], list[int]]:
 
 
 def _onwards(ring: list[int], start: int, count: int) -> list[int]:
-    """So many of the ring from a place on, which are no more than it has."""
+    """So many entries of the ring from a place on, at most one round."""
     taken = ring[start : start + count]
     return taken if len(taken) == count else taken + ring[: count - len(taken)]
 

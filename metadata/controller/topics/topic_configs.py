@@ -1,8 +1,5 @@
-"""Which configs a topic may have, and which it has in effect.
-
-A real broker that replays this log would trip over a name or value that it does not know, so nothing else may be
-written.
-"""
+"""Which configs a topic may have, and its effective configs. A Kafka broker that replays this log fails on a name or
+value that it does not know, so no other may be written."""
 
 from collections.abc import Mapping
 
@@ -20,7 +17,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 def check_new_topic_configs(
     image: MetadataImage, configs: Mapping[str, str], node_id: int, static: Mapping[str, str]
 ) -> None:
-    """Raises ApiError INVALID_CONFIG for what a new topic's configs may not be, each and together."""
+    """Raises ApiError INVALID_CONFIG for an invalid config of a new topic, alone or together with others."""
     try:
         check_topic_configs(configs, {}, NodeConfigs.of(image, node_id, static))
     except InvalidConfigError as error:
@@ -34,11 +31,9 @@ def effective_topic_configs(
     static: Mapping[str, str],
     own: Mapping[str, str] | None = None,
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """Every config of a topic as CreateTopics tells it, sorted by name.
-
-    `static` are the keys of node `node_id`'s config file. `own` are the topic's configs when it is not in the image
-    yet. The value that counts is the topic's, else the node's, the cluster's, the config file's, else the default.
-    """
+    """Every config of a topic as CreateTopics returns it, sorted by name. `static` are the keys of node `node_id`'s
+    config file. `own` are the topic's configs if it is not in the image yet. Precedence: the topic's value, the node's,
+    the cluster's, the config file's, the default."""
     node = NodeConfigs.of(image, node_id, static)
     values: Mapping[str, str] = (
         image.configs.resources.get(ConfigResource(TOPIC, topic_name), {}) if own is None else own

@@ -116,11 +116,11 @@ class PictureChange:
     def _take_partition(self, transition: PartitionTransition) -> None:
         place, before = transition.partition, transition.before
         name, topic_id, partition_id = place.topic.name, uuid_to_text(place.topic.id), place.partition_id
-        told = self._partitions.setdefault(topic_id, {})
+        sent = self._partitions.setdefault(topic_id, {})
         if self._concerns(transition.after):
-            told[partition_id] = partition_message(name, topic_id, partition_id, transition.after)
+            sent[partition_id] = partition_message(name, topic_id, partition_id, transition.after)
         elif before is not None and self._concerns(before):
-            told[partition_id] = pb.RemovedPartition(topic=name, topic_id=topic_id, partition_id=partition_id)
+            sent[partition_id] = pb.RemovedPartition(topic=name, topic_id=topic_id, partition_id=partition_id)
 
 
 def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -160,21 +160,21 @@ class MemberWatcher(Watcher):
             self._position = position
             self._wakeup.set()
 
-    async def steps(self, told: int) -> AsyncGenerator[tuple[PictureChange, int]]:
-        """Endless: all that waits, and the offset up to which that is all; `told` is the first offset not yet told.
+    async def steps(self, sent: int) -> AsyncGenerator[tuple[PictureChange, int]]:
+        """Endless: all that waits, and the offset up to which that is all; `sent` is the first offset not yet told.
         Raises what `fail` was given."""
         loop = asyncio.get_running_loop()
         while True:
             quiet_until = loop.time() + OFFSET_SPACING_S
-            while self._is_quiet and self._position <= told:
+            while self._is_quiet and self._position <= sent:
                 await self._woken(None)
             while self._is_quiet and (left := quiet_until - loop.time()) > 0:
                 await self._woken(left)
             if self._failure is not None:
                 raise self._failure
             change = self._take_all()
-            told = self._position
-            yield change, told - 1
+            sent = self._position
+            yield change, sent - 1
 
     @property
     def position(self) -> int:
@@ -244,10 +244,10 @@ async def _follow(
                 missed = PictureChange(concerns)
             missed.take(change)
         watcher.note_position(feed.tracker.resume_offset)  # in the turn in which it was attached there
-        told = watcher.position
-        for message in missed.messages(told - 1):
+        sent = watcher.position
+        for message in missed.messages(sent - 1):
             yield message
-        async for step, offset in watcher.steps(told):
+        async for step, offset in watcher.steps(sent):
             for message in step.messages(offset):
                 yield message
     finally:

@@ -22,7 +22,7 @@ _START = struct.pack(">ihi", 0, 0, 0) + b"\x02"
 _PARTITION = struct.Struct(">ihqqq")
 # No aborted transactions, no preferred replica.
 _BEFORE_RECORDS = b"\x01" + struct.pack(">i", -1)
-# Tag 1, the current leader: 9 bytes, the last of which says that nothing follows.
+# Tag 1, the current leader: 9 bytes; the last one says that no more tagged fields follow.
 _LEADER = struct.Struct(">bbbiib")
 _PORT = struct.Struct(">i")
 _END_OF_TOPIC = b"\x00"

@@ -51,7 +51,7 @@ def up_to_here(order: WindowSpec) -> WindowSpec:
 
 
 def event_columns() -> list[Column]:
-    """Where and when a record counts, and who wrote it; what the tables of intervals begin with."""
+    """Place and time at which a record takes effect, and its writer; the first columns of the tables of intervals."""
     return [
         *map(F.col, ("source", "state_offset", "offset", "state_timestamp_ms", "record_type")),
         F.col("leader_epoch").alias("quorum_epoch"),

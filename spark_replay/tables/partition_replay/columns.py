@@ -1,4 +1,4 @@
-"""What goes into the replay of partitions and what comes out: the columns of events, and of changes."""
+"""The input and output of the replay of partitions: the columns of events, and of changes."""
 
 from typing import Final
 
@@ -49,7 +49,6 @@ NO_PARTITION: Final = -1
 
 # The order of events in which a partition's are side by side, after the row about their topic.
 EVENT_ORDER: Final = ("source", "topic_id", "partition_id", "state_offset", "offset")
-OF_TOPIC: Final = ("topic_name", "removed_offset", "removed_ms")
 EVENTS: Final = StructType(
     [
         StructField("source", StringType()),

@@ -164,15 +164,15 @@ class _Replay:
 
     def _directories(self, replicas: Any) -> Any:
         """Records of version 0 tell no directories; Kafka then takes every replica's for "migrating"."""
-        told = self._events.column("directories")
-        rows = carried_from(is_valid(told), self._first)[self._kept]
-        is_empty = (rows >= 0) & (list_sizes(told)[rows] == 0)
+        recorded = self._events.column("directories")
+        rows = carried_from(is_valid(recorded), self._first)[self._kept]
+        is_empty = (rows >= 0) & (list_sizes(recorded)[rows] == 0)
         if not is_empty.any():
-            return taken(told, rows)
+            return taken(recorded, rows)
         wanted = np.where(is_valid(replicas), list_sizes(replicas), -1)
         migrating = [[MIGRATING_DIRECTORY] * size for size in range(int(wanted.max(initial=0)) + 1)]
-        values = pa.concat_arrays([told, pa.array(migrating, told.type)])
-        instead = np.where(wanted >= 0, len(told) + wanted, -1)
+        values = pa.concat_arrays([recorded, pa.array(migrating, recorded.type)])
+        instead = np.where(wanted >= 0, len(recorded) + wanted, -1)
         return taken(values, np.where(is_empty, instead, rows))
 
     def _says_leader(self) -> Mask:
@@ -187,8 +187,8 @@ class _Replay:
         columns = {}
         for name, mask in counted.items():
             counts = np.cumsum(mask & ~is_created)
-            told = taken(self._events.column(name), kept)
-            base = taken(told, carried_from(is_created & is_valid(told), first))
+            recorded = taken(self._events.column(name), kept)
+            base = taken(recorded, carried_from(is_created & is_valid(recorded), first))
             since = pa.array(counts - counts[created], mask=created < 0)
             columns[name] = _wrapped(pc.add(base.cast(pa.int64()), since))
         return columns

@@ -60,7 +60,7 @@ class _Faults(logging.Handler):
         self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        # The awkward controller's nonsense is told as an error, which it would be.
+        # An invalid response of the controller is logged as an error, as it would be.
         if record.name not in ("broker.forwarding", "broker.listener") or record.exc_info:
             self._tell(self.format(record))
 

@@ -23,7 +23,7 @@ from tests.support.wire_values import fullest, least
 
 MAX_FRAME_BYTES = 1_000_000
 _SOUND_OF_EACH = 40
-# Of which HostileRequests can make none.
+# HostileRequests makes no requests of these.
 _WITH_OTHER_VALUES = frozenset({ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE})
 Versions = Mapping[ApiKey, tuple[int, int]]
 
@@ -130,7 +130,7 @@ def many_and_a_cut(inputs: Inputs, random_source: Random) -> bytes:
 
 
 def oversized(_inputs: Inputs, random_source: Random) -> bytes:
-    """A lawful length, of which only a beginning comes."""
+    """A valid length; only the beginning of the frame comes."""
     return struct.pack(">i", random_source.randint(100_000, MAX_FRAME_BYTES)) + random_source.randbytes(
         random_source.randrange(100)
     )
@@ -182,7 +182,7 @@ def flood_of_elements(_inputs: Inputs, random_source: Random) -> bytes:
 
 
 def any_header(_inputs: Inputs, random_source: Random) -> bytes:
-    """An API and version of which there may be none."""
+    """An API and version that may not exist."""
     api_key = random_source.choice((random_source.randint(-5, 100), random_source.randint(-32768, 32767)))
     version = random_source.choice((random_source.randint(-2, 20), random_source.randint(-32768, 32767)))
     client_id = random_source.choice(

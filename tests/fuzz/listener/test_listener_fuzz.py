@@ -22,13 +22,13 @@ def run(inputs: int, seed: int, factory: Callable[[], asyncio.AbstractEventLoop]
     assert report.witness_answers > 10
 
 
-def test_garbage_harms_no_other_client() -> None:
+def test_garbage_affects_no_other_client() -> None:
     run(250, seed=1, factory=asyncio.new_event_loop)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", _LOOPS)
-def test_more_garbage_harms_no_other_client(loop: str) -> None:
+def test_more_garbage_affects_no_other_client(loop: str) -> None:
     run(20_000, seed=2, factory=_LOOPS[loop])
 
 

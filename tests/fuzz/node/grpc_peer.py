@@ -14,7 +14,7 @@ _CALL_S = 0.25
 _HEALTH = "/grpc.health.v1.Health/Check"
 
 
-class _Connection(asyncio.Protocol):
+class GrpcConnection(asyncio.Protocol):
     """Keeps which streams have ended, and which have had a message."""
 
     def __init__(self) -> None:
@@ -62,10 +62,11 @@ class _Connection(asyncio.Protocol):
 class GrpcPeer:
     """Keeps its connection for calls as long as the server does."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, raw: Peer | None = None) -> None:
+        """`raw` is for what is no call."""
         self._address = host, port
-        self._raw = Peer(host, port)
-        self._connection: _Connection | None = None
+        self._raw = raw or Peer(host, port)
+        self._connection: GrpcConnection | None = None
         self._next_stream = 1
         self._connections = 0
 
@@ -98,7 +99,7 @@ class GrpcPeer:
             self._connection.transport.abort()
             self._connection = None
 
-    async def _see_end(self, connection: _Connection, stream: int) -> None:
+    async def _see_end(self, connection: GrpcConnection, stream: int) -> None:
         try:
             async with asyncio.timeout(_CALL_S):
                 while stream not in connection.ended | connection.answered and not connection.is_lost:
@@ -110,15 +111,19 @@ class GrpcPeer:
         connection.ended.clear()
         connection.answered.clear()
 
-    async def _connected(self) -> _Connection:
+    async def _connected(self) -> GrpcConnection:
         if self._connection is None or self._connection.is_lost:
-            loop = asyncio.get_running_loop()
-            _, self._connection = await loop.create_connection(_Connection, *self._address)
+            self._connection = await self._open()
             self._connections += 1
             self._next_stream = 1
         return self._connection
 
+    async def _open(self) -> GrpcConnection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(GrpcConnection, *self._address)
+        return connection
 
-async def _hear(connection: _Connection) -> None:
+
+async def _hear(connection: GrpcConnection) -> None:
     connection.news.clear()
     await connection.news.wait()

@@ -47,6 +47,7 @@ _SECURED: dict[str, object] = {
     "sasl.mechanism.controller.protocol": "PLAIN",
     "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
     "listener.name.login.plain.sasl.jaas.config": f"PlainLoginModule required {_USERS};",
+    "kquorum.grpc.security": "ssl",
     "listener.name.tls.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
     "listener.name.tls.plain.sasl.jaas.config": f"PlainLoginModule required {_USERS};",
     "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
@@ -117,7 +118,9 @@ def measured_node(folder: Path, *, is_secured: bool, limit_s: float = LIMIT_S) -
         folder.mkdir(parents=True, exist_ok=True)
         key_store = write(folder / "node.pem", issued("node", "localhost"))
         write(folder / _AUTHORITY, authority().pem.decode())
-        others |= _SECURED | {"listener.name.tls.ssl.keystore.location": key_store}
+        others |= _SECURED
+        for name in ("tls", "grpc"):
+            others[f"listener.name.{name}.ssl.keystore.location"] = key_store
     config, output = write_config(folder, roles | others), folder / "node.out"
     assert run(["format", "-c", str(config)]) == 0
     output.touch()

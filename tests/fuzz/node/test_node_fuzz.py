@@ -39,6 +39,14 @@ def test_no_handshake_holds_the_loop_of_a_node_up(tmp_path: Path) -> None:
     assert {"a huge hello", "mixed records", "inside TLS: an odd login"} <= report.kinds.keys()
 
 
+def test_no_call_inside_of_tls_holds_the_loop_of_a_node_up(tmp_path: Path) -> None:
+    (report,) = run(tmp_path, 500, "grpc-tls")
+    assert not report.findings, str(report)
+    assert report.inputs == 500
+    assert 0 < report.longest_s < LIMIT_S
+    assert {"a huge hello", "inside TLS: a changed message"} <= report.kinds.keys(), report.kinds
+
+
 @pytest.mark.slow
 def test_no_input_holds_the_loop_of_a_node_up_by_any_way(tmp_path: Path) -> None:
     reports = run(tmp_path, 20_000, *(way.name for way in WAYS))

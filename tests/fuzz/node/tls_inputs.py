@@ -33,7 +33,7 @@ class TlsInput(Input):
     # Of the ciphertext of `data`: whether one bit of it is changed, and how much of its end is not sent.
     is_flipped: bool = False
     cut_bytes: int = 0
-    # Whether the peer says farewell before it goes on, as TLS has it, and may only listen then.
+    # Whether the peer sends close_notify before it goes on, and may only listen then.
     says_farewell: bool = False
 
 
@@ -141,7 +141,7 @@ def huge_hello(random_source: Random) -> bytes:
 
 
 def endless_message(random_source: Random) -> bytes:
-    """A length that is lawful for no message, or for a long one, of which some comes."""
+    """A length that is lawful for no message, or for a long one that comes in part."""
     announced = random_source.choice((_LONGEST_HELLO, 2**24 - 1, 70_000))
     message = _message(random_source.choice((1, 2, 11, 20, 255)), bytes(60_000), announced)
     return in_records(message, random_source.choice((1, 100, _LONGEST)))

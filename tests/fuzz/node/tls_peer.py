@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
-from tests.fuzz.listener.inputs import Input
+from tests.fuzz.listener.inputs import After, Input
 from tests.fuzz.listener.peer import PATIENCE_S, Peer, PeerConnection
+from tests.fuzz.node.grpc_peer import GrpcConnection, GrpcPeer
 from tests.fuzz.node.tls_inputs import TlsInput
-from tests.unit.security.test_tls_records import Client
+from tests.unit.network.security.test_tls_records import Client
 
 # Of one input; more records without data than these would be many more inputs.
 _RECORDS_AFTER_UPDATES = 3
@@ -49,11 +50,20 @@ class _Encrypting:
             self._has_said_farewell = True
 
     def __getattr__(self, name: str) -> Any:
-        """The rest is the socket's: the end of the stream comes without a farewell."""
+        """The rest is the socket's: the end of the stream comes without a close_notify."""
         return getattr(self._inner, name)
 
 
-class _TlsConnection(PeerConnection):
+class _HasNews(asyncio.Protocol):
+    """A peer's connection, told by `news` what happens to it."""
+
+    news: asyncio.Event
+    is_lost: bool
+
+
+class _Encrypted(_HasNews):
+    """For a peer's connection: it begins when the handshake is done, and hears and says everything inside of TLS."""
+
     def __init__(self, keys: Mapping[str, str]) -> None:
         super().__init__()
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -63,7 +73,6 @@ class _TlsConnection(PeerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = cast(asyncio.Transport, transport)
         self.encrypting = _Encrypting(self._socket, self._client)
-        super().connection_made(cast(asyncio.Transport, self.encrypting))
         self._shake_hands()
 
     def data_received(self, data: bytes) -> None:
@@ -74,7 +83,7 @@ class _TlsConnection(PeerConnection):
             while self.is_open:
                 plain = self._client.tls.read(_READ_BYTES)
                 if not plain:
-                    self._socket.abort()  # the node's farewell, which need not be answered
+                    self._socket.abort()  # the node's close_notify, which need not be answered
                     break
                 super().data_received(plain)
         except ssl.SSLWantReadError:
@@ -89,8 +98,30 @@ class _TlsConnection(PeerConnection):
             pass
         else:
             self.is_open = True
+            super().connection_made(cast(asyncio.Transport, self.encrypting))
             self.news.set()
         self._socket.write(self._outgoing.read())
+
+
+class _TlsConnection(_Encrypted, PeerConnection):
+    """For Kafka's protocol."""
+
+
+class _GrpcTlsConnection(_Encrypted, GrpcConnection):
+    """For gRPC."""
+
+
+_C = TypeVar("_C", bound=_Encrypted)
+
+
+async def _opened(address: tuple[str, int], make: Callable[[], _C]) -> _C:
+    _, connection = await asyncio.get_running_loop().create_connection(make, *address)
+    while not (connection.is_open or connection.is_lost):
+        connection.news.clear()
+        await connection.news.wait()
+    if connection.is_lost:
+        raise ConnectionResetError("the node ended the handshake")
+    return connection
 
 
 class TlsPeer(Peer):
@@ -120,11 +151,23 @@ class TlsPeer(Peer):
         super().close()
 
     async def _open(self) -> PeerConnection:
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(lambda: _TlsConnection(self._keys), *self._address)
-        while not (connection.is_open or connection.is_lost):
-            connection.news.clear()
-            await connection.news.wait()
-        if connection.is_lost:
-            raise ConnectionResetError("the node ended the handshake")
-        return connection
+        return await _opened(self._address, lambda: _TlsConnection(self._keys))
+
+
+class GrpcTlsPeer(GrpcPeer):
+    def __init__(self, host: str, port: int, keys: Mapping[str, str]) -> None:
+        super().__init__(host, port, TlsPeer(host, port, keys))
+        self._keys = keys
+
+    async def throw(self, thrown: Input) -> str | None:
+        assert isinstance(thrown, TlsInput)
+        if not thrown.is_inside:
+            return await self._raw.throw(thrown)
+        if thrown.after is After.ANSWER:
+            connection = await self._connected()
+            assert isinstance(connection, _GrpcTlsConnection)
+            connection.encrypting.shape = thrown
+        return await super().throw(thrown)
+
+    async def _open(self) -> GrpcConnection:
+        return await _opened(self._address, lambda: _GrpcTlsConnection(self._keys))

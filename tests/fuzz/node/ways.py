@@ -17,7 +17,7 @@ from tests.fuzz.node.http_inputs import HttpInputs
 from tests.fuzz.node.kafka_inputs import KafkaInputs, authenticate, handshake
 from tests.fuzz.node.measured_node import SECRET, SUPER_USER, USER, MeasuredNode
 from tests.fuzz.node.tls_inputs import TlsInputs
-from tests.fuzz.node.tls_peer import TlsPeer
+from tests.fuzz.node.tls_peer import GrpcTlsPeer, TlsPeer
 from tests.support.cluster import CLUSTER_ID
 from tests.support.single_node import HOST
 
@@ -51,7 +51,8 @@ class Way:
 
     async def maker(self, node: MeasuredNode, seed: int) -> Maker:
         if self.listener == "grpc":
-            return GrpcInputs(seed)
+            calls = GrpcInputs(seed)
+            return TlsInputs(calls, seed) if self.is_secured else calls
         if self.listener == "metrics":
             return HttpInputs(seed)
         # The listener with TLS offers what the one without does.
@@ -63,7 +64,7 @@ class Way:
     def peer(self, node: MeasuredNode) -> Thrower:
         port = node.ports[self.listener]
         if self.listener == "grpc":
-            return GrpcPeer(HOST, port)
+            return GrpcTlsPeer(HOST, port, node.trust) if self.is_secured else GrpcPeer(HOST, port)
         if self.listener == "TLS":
             return TlsPeer(HOST, port, node.trust)
         if self.user is None:
@@ -77,7 +78,7 @@ WAYS: tuple[Way, ...] = (
     Way("grpc", False, "grpc", 0.04),
     Way("broker", False, "PLAINTEXT", 0.12),
     Way("controller", False, "CONTROLLER", 0.12),
-    Way("grpc-no-acls", True, "grpc", 0.01),
+    Way("grpc-tls", True, "grpc", 0.04),
     Way("broker-no-acls", True, "PLAINTEXT", 0.05),
     Way("broker-before-login", True, "LOGIN", 0.08, logs_in=True),
     Way("controller-before-login", True, "CONTROLLER", 0.06, logs_in=True),

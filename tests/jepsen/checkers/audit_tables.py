@@ -10,7 +10,7 @@ CHANGE, DESCRIBE = "change", "describe-audited"
 CREATE, GROW, SET, UNSET, DELETE = "create", "grow", "set", "unset", "delete"
 TOPIC_PREFIX = "audit-"
 
-# Which change of which topic; of a config its key and value, of a topic that grew the partitions that it has then.
+# The change and its topic; of a config its key and value, of a topic that grew the partitions that it has then.
 Effect = tuple[str, ...]
 Rows = Sequence[Mapping[str, Any]]
 _FROM_THEN_ON = {"created": CREATE, "partitions_added": GROW}

@@ -62,7 +62,7 @@ class Availability:
         reads: Collection[str],
         each: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """The names of the operations that count as such; `each` has the writes of each workload, of which everyone's
+        """The names of the operations that count as such; `each` has the writes of each workload; everyone's
         must succeed again: where topics can be created, configs may still be refused for ever."""
         self._writes = frozenset(writes)
         self._reads = frozenset(reads)

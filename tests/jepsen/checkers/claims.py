@@ -2,7 +2,7 @@
 
 `claim` asks one controller whether it leads, and ends with `{"controller", "leads": bool, "epoch"}`. A controller that
 goes on claiming the leadership of an epoch long after a later epoch's leader had been seen **leads on**: no write of
-its own can commit, and whoever believes it waits for nothing. Two such claims count, well apart: the first thing that a
+its own can commit, and a client that trusts it waits in vain. Two such claims count, well apart: the first thing that a
 paused process does when it goes on is to answer what it was asked before.
 
 An epoch has one leader, by the claims and by the writes (tests.jepsen.checkers.lease) together, else there are

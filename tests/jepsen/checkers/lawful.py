@@ -32,10 +32,10 @@ Violation = tuple[str, str]
 
 
 class Lawful:
-    """What holds of every state of the cluster, whoever changed it:
+    """What holds of every state of the cluster, whichever request changed it:
 
     - A partition has no leader, or a registered and unfenced one that is in its ISR; the ISR lies within the replicas,
-      and nobody in an ISR of several is fenced.
+      and no member of an ISR of several is fenced.
     - Each change of a partition is a new partition epoch, each new leader a new leader epoch. A new leader was in sync
       or eligible before, unless it recovers (an unclean election), or the change that made it so was the old leader's
       word: the one that ends a reassignment, or that of a leader about to shut down.
@@ -45,7 +45,7 @@ class Lawful:
 
     One log is judged, the longest that is whole; where none begins at offset 0, from the oldest snapshot on that goes
     with it. That they are all the same is for Replicas to say. It is judged to its end, committed or not: a controller
-    proposes only what is lawful after all that it holds, so an end that nobody cut yet is no excuse.
+    proposes only what is lawful after all that it holds, so a log end that was not truncated yet is no excuse.
     """
 
     name = "lawful"
@@ -57,7 +57,7 @@ class Lawful:
     def check(self, history: History) -> Results:
         for log in sorted(node_logs(self._folder, self._members.all), key=_length, reverse=True):
             files = the_log(self._folder / NODES_FOLDER / str(log.node) / "data")
-            # Without a sound snapshot nobody knows what the records of a log that begins later refer to.
+            # Without a sound snapshot it is unknown what the records of a log that begins later refer to.
             with suppress(CliError):
                 return self._judged(log.node, files, first_state(files))
         return {VALID_KEY: Verdict.UNKNOWN, "states": 0}
@@ -225,7 +225,7 @@ def _of_step(cluster: ClusterImage, before: PartitionState, after: PartitionStat
         return
     if after.leader_epoch == before.leader_epoch:
         yield f"leader {before.leader} gave way to {after.leader} in leader epoch {after.leader_epoch}"
-    # Of several changes in one batch nobody sees what was between them.
+    # The states between several changes in one batch are not visible.
     is_one_change = after.partition_epoch == before.partition_epoch + 1
     if is_one_change and after.leader != NO_LEADER and not _is_entitled(cluster, before, after):
         yield f"its new leader {after.leader} was not in the ISR {before.isr}, and does not recover"

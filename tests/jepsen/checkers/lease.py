@@ -9,7 +9,7 @@
 - a write that was asked after another had been acknowledged is behind it in the log, and so is all of a later
   epoch behind all of an earlier one: else the **offset-went-back**.
 
-`office` is what one broker shows: `{"broker", "partitions": {partition: [leader, leader epoch]}}`. A broker's
+`leadership` is what one broker shows: `{"broker", "partitions": {partition: [leader, leader epoch]}}`. A broker's
 leader epochs never go back (**epoch-went-back**), and one leader epoch of a partition has one leader wherever it
 is shown (**two-leaders-of-epoch**). What was ever shown is there in a broker's final look, or it has **vanished**.
 Partitions that are deleted and made again need the topic's id in their names.
@@ -23,7 +23,7 @@ from typing import Any
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.core.history import History, Operation
 
-WRITE_AT, OFFICE = "write-at", "office"
+WRITE_AT, LEADERSHIP = "write-at", "leadership"
 _SHOWN_MAX = 50
 
 
@@ -54,27 +54,27 @@ class LeaderLease:
     """See the head of the module. In doubt without an acknowledged write, or a partition that was shown."""
 
     def __init__(
-        self, write: str | None = WRITE_AT, office: str | None = OFFICE, name: str = "lease"
+        self, write: str | None = WRITE_AT, leadership: str | None = LEADERSHIP, name: str = "lease"
     ) -> None:
         self.name = name
         self._write = write
-        self._office = office
+        self._leadership = leadership
 
     def check(self, history: History) -> Results:
         ok = [each for each in history.operations() if each.is_ok]
         writes = [_written(each) for each in ok if each.invoke.f == self._write]
-        offices = [each for each in ok if each.invoke.f == self._office]
-        shown = [row for each in offices for row in _shown(each)]
+        leaderships = [each for each in ok if each.invoke.f == self._leadership]
+        shown = [row for each in leaderships for row in _shown(each)]
         found = {
             "two-leaders": list(two_leaders((each.epoch, each.controller, each.ended) for each in writes)),
             "deposed-leader-acked": list(_deposed(writes)),
             "offset-went-back": [*_behind(writes), *_at_one_offset(writes), *_epochs_mixed(writes)],
             "epoch-went-back": list(_epoch_went_back(shown)),
             "two-leaders-of-epoch": list(_two_leaders_of_epoch(shown)),
-            "vanished": list(_vanished(offices, {each.partition for each in shown})),
+            "vanished": list(_vanished(leaderships, {each.partition for each in shown})),
         }
         untested = [
-            f for f, seen in ((self._write, writes), (self._office, shown)) if f is not None and not seen
+            f for f, seen in ((self._write, writes), (self._leadership, shown)) if f is not None and not seen
         ]
         doubt = Verdict.UNKNOWN if untested or not (writes or shown) else Verdict.VALID
         return {
@@ -82,7 +82,7 @@ class LeaderLease:
             "writes": len(writes),
             "epochs": len({each.epoch for each in writes}),
             "controllers": sorted({str(each.controller) for each in writes}),
-            "offices": len(offices),
+            "leaderships": len(leaderships),
             "partitions": len({each.partition for each in shown}),
             "untested": untested,
             **{f"{anomaly}_count": len(rows) for anomaly, rows in found.items()},
@@ -165,7 +165,7 @@ def _behind(writes: Sequence[Written]) -> Iterator[Results]:
 
 
 def _at_one_offset(writes: Sequence[Written]) -> Iterator[Results]:
-    """Also of writes at the same time, of which each may come first."""
+    """Also for concurrent writes: each may come first."""
     first: dict[int, Written] = {}
     for write in writes:
         other = first.setdefault(write.offset, write)
@@ -214,8 +214,8 @@ def _epoch_went_back(shown: Sequence[Shown]) -> Iterator[Results]:
                 }
 
 
-def _vanished(offices: Iterable[Operation], partitions: Collection[str]) -> Iterator[Results]:
-    for each in offices:
+def _vanished(leaderships: Iterable[Operation], partitions: Collection[str]) -> Iterator[Results]:
+    for each in leaderships:
         if each.invoke.final and (missing := sorted(set(partitions) - each.value["partitions"].keys())):
             assert each.end is not None
             yield {"broker": each.value["broker"], "partitions": missing, "index": each.end.index}

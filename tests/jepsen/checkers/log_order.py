@@ -10,7 +10,7 @@ all before that offset, `"reset": true` when it began again, `"epoch_end"`, the 
   What comes a second time without a reset is **repeated**.
 - Epochs never go back, nor does a snapshot behind what was shown, nor a node's high watermark, and what is shown is
   below it: else the observer **went-back**.
-- One offset has one epoch and hash, whoever shows it and whenever: else the log **diverged**. So it has when a
+- One offset has one epoch and hash, for all observers and at all times: else the log **diverged**. So it has when a
   marker is not where its acknowledgement said.
 - An acknowledged marker is in the log once: else it is **lost** or **duplicated**. A marker whose commit failed,
   or had not begun, is a **phantom**. What was committed after another's acknowledgement is behind it: else it
@@ -18,9 +18,9 @@ all before that offset, `"reset": true` when it began again, `"epoch_end"`, the 
 - A node that goes on to answer for STUCK_NS of the last phase, and does not come to what was acknowledged, is
   **stuck**.
 
-Nothing is said of an offset over which all observers jumped by snapshots, or which nobody has reached: there is
+Nothing is said of an offset that all observers skipped by snapshots, or that none has reached: there is
 doubt then, as there is when an observer's final observe did not come to the last acknowledged offset. What stands
-behind that one nobody has to look at: who comes late may find it in a snapshot.
+behind that one need not be observed: a late observer may find it in a snapshot.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -177,7 +177,7 @@ def _unasked(commits: Mapping[Any, Commit], log: ObservedLog) -> Found:
             continue
         commit = commits.get(entry.marker)
         if commit is None:
-            why = "nobody committed it"
+            why = "no client committed it"
         elif commit.operation.kind is OpType.FAIL:
             why = "its commit failed"
         elif entry.index < commit.invoked:
@@ -222,7 +222,7 @@ def _with_known(commits: Iterable[Commit]) -> Iterator[tuple[Commit, Commit | No
 
 
 def _missing(commits: Mapping[Any, Commit], log: ObservedLog) -> list[tuple[str, Results]]:
-    """Acknowledged markers that nobody was shown: lost if the place where they must be was shown, else unplaced."""
+    """Acknowledged markers that no observer saw: lost if the place where they must be was shown, else unplaced."""
     holes = log.holes()
     placed = [each for each in commits.values() if each.places]
     rows: list[tuple[str, Results]] = []

@@ -1,7 +1,7 @@
 """A name of a topic belongs to one topic at a time, and what is said of it is of the one that lives.
 
-`race` creates a topic whose name another client asks for at the same time; nobody ever deletes it. Two that end as ok
-are **created-twice**. `rebirth` creates a topic with several partitions and a config, deletes it, creates one with
+`race` creates a topic whose name another client asks for at the same time; no client ever deletes it. Two that end as
+ok are **created-twice**. `rebirth` creates a topic with several partitions and a config, deletes it, creates one with
 the same name, one partition and no config, and ends with what a broker then shows of it: the ids that the two creates
 were answered (`first_id`, `second_id`), the one that is shown (`shown_id`), `partitions`, and the topic's own
 `configs`. The same id again, or one that no create was answered, is **wrong-id**; partitions or configs of the first

@@ -28,7 +28,7 @@ class Observer:
     """`next` is the offset that has to come now.
 
     `may_go_back` after a reset, until the next record: it may be shown again what it was shown before, but not
-    skip anything. `may_be_anywhere` while nobody knows what it was shown, for its last observe ended as `info`.
+    skip anything. `may_be_anywhere` while its place is unknown, because its last observe ended as `info`.
     """
 
     next: int
@@ -72,7 +72,7 @@ class ObservedLog:
         return log
 
     def holes(self) -> list[tuple[int, int]]:
-        """The ranges [from, until) that nobody was shown: all who came so far had jumped over them."""
+        """The ranges [from, until) that no observer saw: all that came so far had skipped them."""
         shown = [
             self.first_offset - 1,
             *sorted(self.entries),

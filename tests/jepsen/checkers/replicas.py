@@ -30,13 +30,13 @@ class Replicas:
 
     - At one offset there is one record of an epoch: else two logs **conflict**. Where two logs differ, they differ
       from there to the end of one of them: else they have **rejoined**.
-    - The shorter branch of a fork is of an older epoch, an end that nobody cut yet: lawful, and counted as **behind**.
-      But not below a snapshot of that node, nor of both: what a snapshot holds was committed (**forked committed**).
-    - What was committed, as a snapshot shows or a client was told (by `high_watermark` in the value of an operation,
-      by a record that an observer was shown, by the place of a write), a majority of the last voters holds, and in its
-      epoch where that was told: else it is **lost**.
+    - The shorter branch of a fork is of an older epoch, a log end that was not truncated yet: valid, and counted as
+      **behind**. But not below a snapshot of that node, nor of both: what a snapshot holds was committed (**forked
+    committed**). - What was committed, as a snapshot shows or a client was told (by `high_watermark` in the value of
+      an operation, by a record that an observer was shown, by the place of a write), a majority of the last voters
+      holds, and in its epoch where that was told: else it is **lost**.
     - A log has no hole and no broken batch, but for a torn end: else it is **damaged**. Where disks were hurt on
-      purpose (`disks_were_hurt`) that leaves the rest of the rules, and is told.
+      purpose (`disks_were_hurt`) that leaves the rest of the rules, and is reported.
     """
 
     name = "replicas"

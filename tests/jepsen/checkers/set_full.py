@@ -11,12 +11,12 @@ rules:
   is read until it shows the barrier, and so everything that the log held before it. What was known before these
   final reads, and was never asked to be deleted, is in the last one of *every* broker: else it is **lost**. What
   was deleted with an acknowledgement is in none: else it has **reappeared**.
-- What a broker showed, and then did not, before the barrier was created, is in none of the final reads either, whoever
-  asked to delete it and however that ended: else it has **reappeared**.
+- What a broker showed, and then did not, before the barrier was created, is in none of the final reads either,
+  whichever client asked to delete it and however that ended: else it has **reappeared**.
 - A broker goes forward only: what it showed and shows no more, though no client asked for a delete, has
   **vanished**; what it showed, did not show, and shows again has **reappeared**. One read is after another when
   it was invoked after the other had ended.
-- A read shows only what somebody began to create, and not what surely failed: else it is **unexpected**. Nothing
+- A read shows only what a client began to create, and not what surely failed: else it is **unexpected**. Nothing
   is there twice in one read: else it is **duplicated**.
 
 An acknowledged create that no later read could have shown is **never read**: no violation, but no proof either.
@@ -181,7 +181,7 @@ def _unexpected(life: Life, reads: Iterable[Read]) -> Results | None:
         return None
     first = next(read for read in reads if life.element in read.elements)
     if life.create_invoked is None or first.ended < life.create_invoked:
-        why = "nobody had begun to create it"
+        why = "no client had begun to create it"
     elif life.create_kind is OpType.FAIL:
         why = "its create failed"
     else:

@@ -1,4 +1,4 @@
-"""What nobody may do is refused: reports on in-sync sets in somebody else's name, or of a time that is over.
+"""Forbidden requests are refused: reports on in-sync sets in another broker's name, or with an old epoch.
 
 `trespass` is an AlterPartition in which one thing is wrong, and all else as a controller would have it. `as` says what:
 

@@ -20,9 +20,9 @@ _SNAPSHOTS_MAX = 4
 
 
 class Verified:
-    """Every file of every node is as it should be: segments, indexes, snapshots (each of which is what a replay of the
+    """Every file of every node is as it should be: segments, indexes, snapshots (each is what a replay of the
     log leads to), checkpoints, the election's state. A **violation** is invalid. So is **damage**, unless disks were
-    hurt on purpose (`disks_were_hurt`): then it is told, no more."""
+    hurt on purpose (`disks_were_hurt`): then it is only reported."""
 
     name = "verified"
 

@@ -41,7 +41,7 @@ class Voters:
     """The rules:
 
     - Two controllers never lead in one epoch: **two leaders**.
-    - What a leader tells differs from what it told before, and from the voters at the start, by voters that somebody
+    - What a leader tells differs from what it told before, and from the voters at the start, by voters that a client
       asked to add or to remove, at a time that fits: else **unexplained**. Each change is of one voter, so more of
       them than there were requests are unexplained too.
     - While a leader commits nothing (one high watermark) it changes one voter at most, as the next change has to wait
@@ -111,7 +111,7 @@ class Voters:
         for f, voters in ((ADD, told - first), (REMOVE, first - told)):
             for voter in sorted(voters):
                 if not _may_have_been(attempts, (f, voter, None), -1, view.ended):
-                    yield _told(f, voter, view, "nobody had asked for it")
+                    yield _told(f, voter, view, "no client had asked for it")
 
     def _lives(
         self, attempts: list[Attempt], views: list[View], settled: View | None
@@ -128,7 +128,7 @@ class Voters:
         return {"contradictory": contradictory, "lost": lost}
 
     def _first_state(self, voter: int, changes: list[Change], views: list[View]) -> State:
-        """The directory of a voter of the beginning, as it is told or removed for the first time."""
+        """The directory of an initial voter, when it is reported or removed for the first time."""
         if voter not in self._members.controllers:
             return None
         told = [(view.ended, directory) for view in views if (directory := _state_in(view, voter))]

@@ -1,6 +1,6 @@
 """A client without comfort: one connection, one request at a time, no retry, and every error told apart.
 
-Real clients try again behind one's back; then nobody can say what an error meant.
+Real clients retry by themselves; then the meaning of an error is unknown.
 """
 
 import socket

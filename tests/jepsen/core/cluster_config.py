@@ -28,7 +28,7 @@ DEFAULTS: dict[str, object] = {
     # A broker that cannot register while faults last tries on until they heal: each new leader gives the session of its
     # former process again, and in a run of many faults the next leader may come before that is over, for minutes.
     "initial.broker.registration.timeout.ms": 3_600_000,
-    # The addresses are those of network namespaces, or loopback: nobody else reaches them.
+    # The addresses are those of network namespaces, or loopback: no other machine reaches them.
     "kquorum.allow.unsecured.listeners": True,
 }
 

@@ -1,7 +1,7 @@
 """Which errors are definite (the operation surely had no effect) and which are not.
 
 When in doubt, an error is indefinite: a `fail` that did happen would make the checker cry wolf or, worse, look
-away. NOT_CONTROLLER is one of those, though Kafka's clients just try again: a controller that loses its office
+away. NOT_CONTROLLER is one of those, though Kafka's clients just try again: a controller that loses leadership
 says it of writes which it has proposed already, and which its successor may commit.
 """
 

@@ -1,6 +1,6 @@
 """What happened in a run, in order: operations are invoked, and end as ok, fail or info.
 
-The words are Jepsen's. `fail` says that the operation surely had no effect, `info` that nobody knows: it may
+The words are Jepsen's. `fail` says that the operation surely had no effect, `info` that it is unknown: it may
 have had, or may yet. A client whose operation ends as `info` counts as crashed and goes on under a new
 process number, so that one process never has two operations open.
 """

@@ -21,7 +21,7 @@ class Nowhere:
 
 
 def setup_of(seed: int, *, brokers: tuple[int, ...] = (11, 12), concurrency: int = 6) -> Setup:
-    """Workers made from it have nobody to speak to; generators ask for no one."""
+    """Workers made from it have no connections; generators use none."""
     nowhere: Any = Nowhere()
     return Setup(
         network=nowhere,

@@ -79,7 +79,7 @@ class Interpreter:
         on_event: Callable[[Op], None] = lambda _: None,
         on_idle: Callable[[int], None] = lambda _: None,
     ) -> None:
-        assert clients, "somebody has to ask"
+        assert clients, "at least one client is needed"
         assert len(clients) == len(nodes), "each client speaks to one node, or to None in particular"
         self._nodes = tuple(nodes)
         self._on_event = on_event
@@ -101,7 +101,7 @@ class Interpreter:
         self.history = History()
 
     def run(self, generator: Generator) -> History:
-        """The history is kept up to date in `history` too, for whoever interrupts the run."""
+        """The history is kept up to date in `history` too, for an interrupted run."""
         self._started_ns = time.monotonic_ns()
         for each in self._threads:
             each.thread.start()

@@ -8,7 +8,7 @@ CONTROLLERS_MAX = 9
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """`spares` are controllers which run as observers until somebody adds them to the voters."""
+    """`spares` are controllers which run as observers until a client adds them to the voters."""
 
     controllers: tuple[int, ...]
     brokers: tuple[int, ...]

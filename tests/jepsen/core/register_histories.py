@@ -19,7 +19,7 @@ CONFIG = ("append", "subtract", "set", "describe")
 INFO, FAIL = OpType.INFO, OpType.FAIL
 
 
-class Told:
+class ScriptedHistory:
     """A history, told one line after the other. Each operation has a process of its own."""
 
     def __init__(self) -> None:
@@ -31,23 +31,23 @@ class Told:
         self._line(OpType.INVOKE, f, value, len(self._fs) - 1)
         return len(self._fs) - 1
 
-    def end(self, process: int, value: Any, kind: OpType = OpType.OK) -> "Told":
+    def end(self, process: int, value: Any, kind: OpType = OpType.OK) -> "ScriptedHistory":
         return self._line(kind, self._fs[process], value, process)
 
-    def op(self, f: str, asked: Any, told: Any, kind: OpType = OpType.OK) -> "Told":
+    def op(self, f: str, asked: Any, told: Any, kind: OpType = OpType.OK) -> "ScriptedHistory":
         return self.end(self.begin(f, asked), told, kind)
 
-    def read(self, version: int, value: Any = None, key: Any = KEY) -> "Told":
+    def read(self, version: int, value: Any = None, key: Any = KEY) -> "ScriptedHistory":
         return self.op("read", {"key": key}, shown(version, value, key))
 
     def cas(
         self, expected: int, value: Any, told: int | None = None, kind: OpType = OpType.OK, key: Any = KEY
-    ) -> "Told":
+    ) -> "ScriptedHistory":
         """`told` is the new version by the reply: the next one, if not given."""
         asked = cas(expected, value, key)
         return self.op("cas", asked, {**asked, "version": expected + 1 if told is None else told}, kind)
 
-    def _line(self, kind: OpType, f: str, value: Any, process: int) -> "Told":
+    def _line(self, kind: OpType, f: str, value: Any, process: int) -> "ScriptedHistory":
         time_ns = len(self.history) * 1_000_000
         self.history.append(Op(type=kind, f=f, value=value, process=process, time_ns=time_ns))
         return self
@@ -76,7 +76,7 @@ class _Simulated:
     def __init__(self, draw: Callable[[Any], Any], keys: int) -> None:
         self._draw = draw
         self._keys = keys
-        self._story = Told()
+        self._story = ScriptedHistory()
         self._standing: dict[str, tuple[int, Any]] = {}
         self._open: list[_Open] = []
         self._written = 0
@@ -154,18 +154,18 @@ def wild_histories(
     draw: st.DrawFn, said: st.SearchStrategy[tuple[str, Any, Any]], operations_max: int = 6
 ) -> History:
     """Concurrent operations, each (f, what was asked, what was told), with whatever order and outcome."""
-    story = Told()
+    scripted = ScriptedHistory()
     left = draw(st.lists(said, min_size=1, max_size=operations_max))
     open_now: list[tuple[int, Any]] = []
     while left or open_now:
         if left and (not open_now or draw(st.booleans())):
             f, asked, told = left.pop()
-            open_now.append((story.begin(f, asked), told))
+            open_now.append((scripted.begin(f, asked), told))
             continue
         process, told = open_now.pop(draw(st.integers(0, len(open_now) - 1)))
         kind = draw(st.sampled_from((OpType.OK, OpType.OK, OpType.OK, OpType.INFO)))
-        story.end(process, told if kind is OpType.OK else None, kind)
-    return story.history
+        scripted.end(process, told if kind is OpType.OK else None, kind)
+    return scripted.history
 
 
 Step = Callable[[Operation, Any], Any]

@@ -88,7 +88,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _make_folder(parent: Path, now_ms: int) -> Path:
-    """The making of a folder decides who has it; whoever comes second in a millisecond takes a later one."""
+    """The run that creates a folder has it; a second run in the same millisecond takes a later name."""
     parent.mkdir(parents=True, exist_ok=True)
     for time_ms in range(now_ms, now_ms + _MADE_MAX):
         path = parent / _stamp(time_ms)

@@ -93,7 +93,7 @@ int private_descriptor(int descriptor) {
 
 void lock_disk(void) {
     if (pthread_mutex_lock(&shared_lock->mutex) == EOWNERDEAD) {
-        /* Whoever died may have left half a record: opened anew, journals are trimmed. */
+        /* A process that died may have left half a record: a reopened journal is trimmed. */
         pthread_mutex_consistent(&shared_lock->mutex);
         journal_close_all();
     }

@@ -1,4 +1,4 @@
-"""What happens to a disk's content without anybody writing it."""
+"""Changes of a disk's content that no write made."""
 
 import shutil
 from pathlib import Path

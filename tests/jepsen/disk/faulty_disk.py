@@ -1,4 +1,4 @@
-"""The disk and the clock of one node: slow, failing, full, without power, or wrong about the time, as it is told."""
+"""The disk and the clock of one node: slow, failing, full, without power, or wrong about the time, on command."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ class FaultyDisk:
 
     Faults begin and end with the call, whatever the process is doing. What was not flushed outlives a killed process
     and its successors until it is flushed or the power is cut. The folder must be there before the process, and
-    whoever changes it from outside has to `forget()`.
+    after a change from outside, call `forget()`.
     """
 
     def __init__(self, shim: Path, data_folder: Path, state_folder: Path) -> None:

@@ -2,7 +2,7 @@
  *
  * A record is appended before the change that it undoes, so that a process killed in between leaves at worst the undo
  * of what never happened. A flush drops the records that were there when it began. After a flush that failed nothing
- * is dropped any more: what became of each record is told by marks (SYNCED and FAILED, "all before that position").
+ * is dropped any more: the outcome of each record is in marks (SYNCED and FAILED, "all before that position").
  *
  * header:  magic, inode, start of what counts, whether a flush failed, how much was before the file's beginning
  * record:  magic and kind, its length, then as the kind says:

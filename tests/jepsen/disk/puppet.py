@@ -1,4 +1,4 @@
-"""A process under the shim that does what it is told, call by call, until it is killed; for the shim's own tests."""
+"""A process under the shim that carries out commands, call by call, until it is killed; for the shim's own tests."""
 
 import json
 import os

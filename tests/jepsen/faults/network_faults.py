@@ -150,13 +150,13 @@ def _every_link(scene: Scene) -> tuple[Iterable[Link], Value]:
 
 
 KINDS: tuple[tuple[str, Callable[[], Fault]], ...] = (
-    ("the leader reaches nobody, and nobody it", lambda: HurtLinks("isolate-leader", _leader, _cut)),
-    ("any one node reaches nobody, and nobody it", lambda: HurtLinks("isolate-one", _one, _cut)),
+    ("the leader is cut off from all nodes", lambda: HurtLinks("isolate-leader", _leader, _cut)),
+    ("any one node is cut off from all nodes", lambda: HurtLinks("isolate-one", _one, _cut)),
     ("two halves of the cluster do not reach each other", lambda: HurtLinks("halves", _halves, _cut)),
     ("every controller sees another majority", lambda: HurtLinks("majorities-ring", _ring, _cut)),
     ("two halves, which one controller joins", lambda: HurtLinks("bridge", _bridge, _cut)),
-    ("the leader speaks, but hears nobody", lambda: HurtLinks("deaf-leader", _to_leader, _cut)),
-    ("the leader hears, but nobody hears it", lambda: HurtLinks("mute-leader", _from_leader, _cut)),
+    ("the leader sends, but receives nothing", lambda: HurtLinks("deaf-leader", _to_leader, _cut)),
+    ("the leader receives, but what it sends is lost", lambda: HurtLinks("mute-leader", _from_leader, _cut)),
     ("one controller's links fail and work again, over and over", Flapping),
     (
         "every link is slow: delay, jitter and little room",

@@ -144,10 +144,10 @@ KINDS: tuple[tuple[str, Callable[[], Fault]], ...] = (
     ("kill -9 of the leader", lambda: Down("kill-leader", _leader, _kill)),
     ("kill -9 of a majority of the controllers", lambda: Down("kill-majority", _majority, _kill)),
     ("kill -9 of every node", lambda: Down("kill-all", _all, _kill)),
-    ("the leader is told to stop (SIGTERM)", lambda: Down("stop-leader", _leader, _stop)),
+    ("the leader stops (SIGTERM)", lambda: Down("stop-leader", _leader, _stop)),
     ("any one node is paused (SIGSTOP)", lambda: Pause("pause-one", _one)),
     ("the leader is paused (SIGSTOP)", lambda: Pause("pause-leader", _leader)),
-    ("all nodes are started anew, one after the other", lambda: Rolling("restart-rolling")),
+    ("all nodes restart, one after the other", lambda: Rolling("restart-rolling")),
     (
         "the same, and each comes back with another config",
         lambda: Rolling("version-skew", _skewed_config),

@@ -18,7 +18,7 @@ Patch = Any
 
 
 def votes_not_flushed() -> Patch:
-    """The election state is on disk, flushed, before anybody hears of a vote."""
+    """The election state is flushed to disk before a vote is sent."""
 
     class Unflushed:
         """A file system that only says it flushes."""

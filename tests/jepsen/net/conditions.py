@@ -1,4 +1,4 @@
-"""What is wrong with links, whoever carries them: pure, and of the standard library alone, for the relay imports it.
+"""Faults of links, for every carrier: pure, and of the standard library alone, for the relay imports it.
 
 Faults overlap, so each lies on its links under a token, and a link suffers all of its faults together: it is cut while
 any of them cuts it, delays add up, the lowest rate holds, and losses are independent of each other.

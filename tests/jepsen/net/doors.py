@@ -1,9 +1,9 @@
-"""The one address of a node that all others are told, and who is at it.
+"""The one address of a node that all others know, and which node connects to it.
 
 A leader says where it listens, and it says the same to everybody (KIP-853); so do voters in the log. Behind proxies of
 which each has one opener only, nodes would go past them from then on, and no fault would touch them. Who comes to a
 door says in its first request who it is: the client id of a node's connections ends in its id, as in `raft-client-3`.
-Whoever else comes is a client, and on no link.
+Every other connection is a client's, and on no link.
 """
 
 import asyncio

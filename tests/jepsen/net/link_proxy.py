@@ -104,7 +104,7 @@ class LinkProxy:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _handshake(self) -> None:
-        """Nobody hears of a connection before a round trip."""
+        """A connection is announced after a round trip."""
         await self._there.pass_handshake()
         await self._back.pass_handshake()
 

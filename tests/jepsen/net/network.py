@@ -48,7 +48,7 @@ class Network(Protocol):
         ...
 
     def route(self, source: int, target: int) -> HostPort:
-        """Where `source`, and nobody else, can connect to the node `target`, whatever it says."""
+        """The address at which only `source` can connect to the node `target`, whatever it sends."""
         ...
 
     def inside(self, node_id: int) -> AbstractContextManager[None]:
@@ -82,9 +82,9 @@ class Network(Protocol):
         ...
 
     def reset(self, links: Iterable[Link]) -> int:
-        """Closes each connection between the nodes of a link, whoever opened it; answers how many there were.
+        """Closes each connection between the nodes of a link, whichever end opened it; returns how many there were.
 
-        Both ends are told, unless the link is cut. Nothing has to be healed. Raises FaultUnavailable.
+        Both ends see the close, unless the link is cut. Nothing has to be healed. Raises FaultUnavailable.
         """
         ...
 

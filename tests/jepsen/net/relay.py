@@ -4,8 +4,8 @@ The hub routes the packets of such links into a TUN device; they are read here, 
 time has come. `tc netem` would do that in the kernel, and is missing in many kernels, as is all else of `tc` that
 drops at random; TUN is in every one.
 
-It is told what to do in lines of JSON, and answers each, even an empty one, with what befell the packets so far. It
-ends when nobody is left to tell it anything, so it outlives nobody, not even one that was killed.
+It reads commands as lines of JSON, and answers each, even an empty one, with the counts of packets so far. It
+ends at the end of its input, so it does not outlive its parent, not even one that was killed.
 """
 
 import json
@@ -78,7 +78,7 @@ class Lines:
 
     def arrive(self, packet: bytes, now_s: float) -> None:
         line = self._lines.get(packet[_ADDRESSES]) if packet[0] >> 4 == _IPV4 else None
-        # What the kernel says of itself, such as a router solicitation, is nobody's.
+        # What the kernel sends by itself, such as a router solicitation, belongs to no node.
         if line is not None:
             line.arrive(packet, now_s)
 

@@ -72,7 +72,7 @@ class RelayProcess:
     def stop(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # It ends because nobody is left to tell it anything.
+        # It ends because its input is closed.
         self._process.stdin.close()
         try:
             self._process.wait(_STOP_TIMEOUT_S)
@@ -106,7 +106,7 @@ class RelayProcess:
 
 
 def _open_tun() -> int:
-    """A handle of a new device, which is there as long as anybody holds it."""
+    """A handle of a new device, which exists as long as a process holds it."""
     handle = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.ioctl(handle, _TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), _IFF_TUN_WITHOUT_HEADER))

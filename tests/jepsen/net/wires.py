@@ -25,7 +25,7 @@ NETWORKS = tuple(_MAKE)
 
 @contextmanager
 def open_or_skip(kind: str) -> Iterator[Network]:
-    """Nodes A and B, which anybody may connect to, and C."""
+    """Nodes A and B, open to every node, and C."""
     network = _MAKE[kind]()
     try:
         network.__enter__()

@@ -235,7 +235,7 @@ func partition(operations []porcupine.Operation) [][]porcupine.Operation {
 }
 
 // withoutIdle leaves out open operations that no order needs, for each doubles the time of a search that fails.
-// A version is replaced once: where a client was told that it did so, nobody else did. And what replaced the last
+// A version is replaced once: if a client got success for it, no other client did. And what replaced the last
 // version that was seen changed nothing to see, unless a refusal does not say what it found.
 func withoutIdle(operations []porcupine.Operation) []porcupine.Operation {
 	replaced := map[int64]bool{}

@@ -31,7 +31,7 @@ TOPIC, OTHER = "audit-000001", "audit-000002"
 RETENTION = "retention.ms"
 
 
-class Story:
+class ScriptedHistory:
     """What clients did, and the tables of three equal logs that tell of it."""
 
     def __init__(self, folder: Path) -> None:
@@ -46,7 +46,7 @@ class Story:
         source = {"source": f"log-{node}", "node": node, "start_offset": 0, "end_offset": 100}
         return source | {name: [] for name in names}
 
-    def op(self, f: str, value: Any, kind: OpType = OpType.OK, *, final: bool = False) -> "Story":
+    def op(self, f: str, value: Any, kind: OpType = OpType.OK, *, final: bool = False) -> "ScriptedHistory":
         invoked = Op(
             type=OpType.INVOKE, f=f, value=value, process=next(self._processes), node=BROKER, final=final
         )
@@ -54,18 +54,22 @@ class Story:
         self.history.append(invoked.ended(kind, value))
         return self
 
-    def did(self, change: str, topic: str = TOPIC, kind: OpType = OpType.OK, **more: Any) -> "Story":
+    def did(
+        self, change: str, topic: str = TOPIC, kind: OpType = OpType.OK, **more: Any
+    ) -> "ScriptedHistory":
         return self.op(CHANGE, {"change": change, "topic": topic, **more}, kind)
 
-    def saw(self, topics: dict[str, int], configs: dict[str, dict[str, str]] | None = None) -> "Story":
+    def saw(
+        self, topics: dict[str, int], configs: dict[str, dict[str, str]] | None = None
+    ) -> "ScriptedHistory":
         return self.op(DESCRIBE, {"topics": topics, "configs": configs or {}}, final=True)
 
-    def row(self, table: str, **row: Any) -> "Story":
+    def row(self, table: str, **row: Any) -> "ScriptedHistory":
         for log in self.logs:
             log[table].append(dict(row))
         return self
 
-    def topic(self, offset: int, partitions: int = 1, name: str = TOPIC, **more: Any) -> "Story":
+    def topic(self, offset: int, partitions: int = 1, name: str = TOPIC, **more: Any) -> "ScriptedHistory":
         removed = {"valid_to_offset": None} | more
         self.row("topics", topic_name=name, partitions=partitions, valid_from_offset=offset, **removed)
         return self.row(
@@ -76,7 +80,7 @@ class Story:
             valid_from_offset=offset,
         )
 
-    def config(self, offset: int, value: str, **more: Any) -> "Story":
+    def config(self, offset: int, value: str, **more: Any) -> "ScriptedHistory":
         ended = {"ended_by": None, "valid_to_offset": None} | more
         return self.row(
             "configs_history",
@@ -87,7 +91,7 @@ class Story:
             **ended,
         )
 
-    def note(self, offset: int, api: str, **more: Any) -> "Story":
+    def note(self, offset: int, api: str, **more: Any) -> "ScriptedHistory":
         note = {
             "covered_from_offset": offset,
             "covered_to_offset": offset,
@@ -105,9 +109,9 @@ class Story:
 
 
 @pytest.fixture
-def created(tmp_path: Path) -> Story:
+def created(tmp_path: Path) -> ScriptedHistory:
     """A topic of two partitions, at offset 10."""
-    return Story(tmp_path).did(CREATE, partitions=2).topic(10, 2).note(10, "CREATE_TOPICS")
+    return ScriptedHistory(tmp_path).did(CREATE, partitions=2).topic(10, 2).note(10, "CREATE_TOPICS")
 
 
 def a_comparison(**more: Any) -> dict[str, Any]:
@@ -121,49 +125,49 @@ def only(anomaly: str, results: Results) -> list[Any]:
     return cast(list[Any], results[anomaly])
 
 
-def test_tables_that_tell_what_clients_did_are_valid(created: Story) -> None:
-    story = created.did(SET, key=RETENTION, value="7").did(UNSET, key=RETENTION).did(GROW, partitions=3)
-    story.config(12, "7", ended_by="deleted", valid_to_offset=14)
+def test_tables_that_tell_what_clients_did_are_valid(created: ScriptedHistory) -> None:
+    scripted = created.did(SET, key=RETENTION, value="7").did(UNSET, key=RETENTION).did(GROW, partitions=3)
+    scripted.config(12, "7", ended_by="deleted", valid_to_offset=14)
     for offset, api in ((12, "INCREMENTAL_ALTER_CONFIGS"), (14, "INCREMENTAL_ALTER_CONFIGS")):
-        story.note(offset, api)
-    story.row(
+        scripted.note(offset, api)
+    scripted.row(
         "topics_history", topic_name=TOPIC, change="partitions_added", partitions=3, valid_from_offset=16
     ).note(16, "CREATE_PARTITIONS")
-    story.did(DELETE).note(18, "DELETE_TOPICS")
-    for log in story.logs:
+    scripted.did(DELETE).note(18, "DELETE_TOPICS")
+    for log in scripted.logs:
         log["topics"][0] |= {"valid_to_offset": 18, "partitions": 3}
-    results = story.saw({}).judged()
+    results = scripted.saw({}).judged()
     assert results[VALID_KEY] is Verdict.VALID, results
     assert results["acknowledged"] == 5
 
 
-def test_an_acknowledged_change_that_the_tables_lack_is_missing(created: Story) -> None:
+def test_an_acknowledged_change_that_the_tables_lack_is_missing(created: ScriptedHistory) -> None:
     results = created.did(SET, key=RETENTION, value="7").saw({TOPIC: 2}).judged()
     assert only("missing", results) == [(SET, TOPIC, RETENTION, "7")]
 
 
-def test_a_failed_change_in_the_tables_is_found(created: Story) -> None:
-    story = created.did(CREATE, OTHER, OpType.FAIL, partitions=1).topic(20, name=OTHER)
-    assert only("failed_but_there", story.saw({TOPIC: 2, OTHER: 1}).judged()) == [(CREATE, OTHER, "1")]
+def test_a_failed_change_in_the_tables_is_found(created: ScriptedHistory) -> None:
+    scripted = created.did(CREATE, OTHER, OpType.FAIL, partitions=1).topic(20, name=OTHER)
+    assert only("failed_but_there", scripted.saw({TOPIC: 2, OTHER: 1}).judged()) == [(CREATE, OTHER, "1")]
 
 
-def test_a_change_that_was_not_requested_is_found(created: Story) -> None:
+def test_a_change_that_was_not_requested_is_found(created: ScriptedHistory) -> None:
     assert only("unasked", created.topic(20, name=OTHER).saw({TOPIC: 2, OTHER: 1}).judged()) == [
         (CREATE, OTHER, "1")
     ]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_change_in_doubt_may_be_there_or_not(created: Story, is_there: bool) -> None:
+def test_a_change_in_doubt_may_be_there_or_not(created: ScriptedHistory, is_there: bool) -> None:
     created.did(CREATE, OTHER, OpType.INFO, partitions=1)
     if is_there:
         created.topic(20, name=OTHER)
     assert created.saw({TOPIC: 2}).judged()[VALID_KEY] is Verdict.VALID
 
 
-def test_changes_of_a_topic_in_another_order_are_found(created: Story) -> None:
-    story = created.did(SET, key=RETENTION, value="7").config(5, "7").note(5, "INCREMENTAL_ALTER_CONFIGS")
-    (found,) = only("out_of_order", story.saw({TOPIC: 2}, {TOPIC: {RETENTION: "7"}}).judged())
+def test_changes_of_a_topic_in_another_order_are_found(created: ScriptedHistory) -> None:
+    scripted = created.did(SET, key=RETENTION, value="7").config(5, "7").note(5, "INCREMENTAL_ALTER_CONFIGS")
+    (found,) = only("out_of_order", scripted.saw({TOPIC: 2}, {TOPIC: {RETENTION: "7"}}).judged())
     assert (found["offset"], found["behind"]) == (5, 10)
 
 
@@ -179,9 +183,9 @@ def test_changes_of_a_topic_in_another_order_are_found(created: Story) -> None:
     ],
 )
 def test_a_change_whose_note_does_not_name_it_is_without_note(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    story = Story(tmp_path).did(CREATE, partitions=2).topic(10, 2)
-    story.note(10, **({"api": "CREATE_TOPICS"} | wrong))
-    (found,) = only("without_note", story.saw({TOPIC: 2}).judged())
+    scripted = ScriptedHistory(tmp_path).did(CREATE, partitions=2).topic(10, 2)
+    scripted.note(10, **({"api": "CREATE_TOPICS"} | wrong))
+    (found,) = only("without_note", scripted.saw({TOPIC: 2}).judged())
     assert found["change"] == (CREATE, TOPIC, "2")
 
 
@@ -189,13 +193,13 @@ def test_a_change_whose_note_does_not_name_it_is_without_note(tmp_path: Path, wr
     ("topics", "configs"), [({}, {}), ({TOPIC: 3}, {}), ({TOPIC: 2}, {TOPIC: {RETENTION: "9"}})]
 )
 def test_a_state_other_than_the_last_reads_showed_is_found(
-    created: Story, topics: dict[str, int], configs: dict[str, dict[str, str]]
+    created: ScriptedHistory, topics: dict[str, int], configs: dict[str, dict[str, str]]
 ) -> None:
     (found,) = only("state_differs", created.saw(topics, configs).judged())
     assert (found["topic"], found["node"]) == (TOPIC, BROKER)
 
 
-def test_logs_that_tell_of_different_changes_are_found(created: Story) -> None:
+def test_logs_that_tell_of_different_changes_are_found(created: ScriptedHistory) -> None:
     created.logs[0]["end_offset"] = 200  # it is the one that the others are held against
     for log in created.logs[2:]:
         log["topics"].clear()
@@ -204,7 +208,7 @@ def test_logs_that_tell_of_different_changes_are_found(created: Story) -> None:
     assert [each["log"] for each in found] == ["log-1", "log-2"]
 
 
-def test_a_log_that_begins_with_a_snapshot_is_not_the_one_to_judge_by(created: Story) -> None:
+def test_a_log_that_begins_with_a_snapshot_is_not_the_one_to_judge_by(created: ScriptedHistory) -> None:
     newcomer = created.logs[0]
     newcomer |= {"start_offset": 50, "end_offset": 101}
     for table in ("topics", "topics_history", "audit_notes"):
@@ -215,7 +219,7 @@ def test_a_log_that_begins_with_a_snapshot_is_not_the_one_to_judge_by(created: S
     assert results["judged_by"] == "log-2"
 
 
-def test_a_log_that_fell_behind_is_not_the_one_to_judge_by(created: Story) -> None:
+def test_a_log_that_fell_behind_is_not_the_one_to_judge_by(created: ScriptedHistory) -> None:
     for log in created.logs[1:]:
         log |= {"start_offset": 5}
     created.logs[0] |= {"end_offset": 7, "topics": [], "topics_history": []}
@@ -224,7 +228,7 @@ def test_a_log_that_fell_behind_is_not_the_one_to_judge_by(created: Story) -> No
     assert (results[VALID_KEY], results["judged_by"]) == (Verdict.UNKNOWN, "log-2")
 
 
-def test_violations_of_the_audit_count_unless_their_log_is_damaged(created: Story) -> None:
+def test_violations_of_the_audit_count_unless_their_log_is_damaged(created: ScriptedHistory) -> None:
     created.content["violations"].append({"source": "log-3", "check": "checksums", "reason": "flipped"})
     created.saw({TOPIC: 2})
     assert only("violations", created.judged())[0]["source"] == "log-3"
@@ -234,12 +238,12 @@ def test_violations_of_the_audit_count_unless_their_log_is_damaged(created: Stor
     assert results["damaged_logs"] == ["log-3"]
 
 
-def test_a_difference_between_replicas_is_a_violation(created: Story) -> None:
+def test_a_difference_between_replicas_is_a_violation(created: ScriptedHistory) -> None:
     created.content["replicas"].append(a_comparison(violations=[{"reason": "they differ"}]))
     assert only("violations", created.saw({TOPIC: 2}).judged()) == [{"reason": "they differ"}]
 
 
-def test_without_final_reads_or_sound_logs_nothing_is_proved(created: Story) -> None:
+def test_without_final_reads_or_sound_logs_nothing_is_proved(created: ScriptedHistory) -> None:
     assert created.judged()[VALID_KEY] is Verdict.UNKNOWN
     created.saw({TOPIC: 2})
     for log in created.logs:
@@ -277,7 +281,7 @@ def test_runs_are_found_by_themselves_and_in_stores(tmp_path: Path) -> None:
     assert runs_in([alone, tmp_path / "store", tmp_path / "nothing"]) == [alone, stored]
 
 
-def test_a_path_without_a_run_is_told_in_one_line(
+def test_a_path_without_a_run_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["audit_replay", str(tmp_path)])
@@ -307,7 +311,7 @@ def operations(count: int) -> Iterator[tuple[Audit, Op]]:
         workload._hear(op.ended(OpType.INFO if number % 7 == 0 else OpType.OK, op.value))
 
 
-def test_nobody_touches_a_topic_whose_state_is_in_doubt_or_gone() -> None:
+def test_no_client_touches_a_topic_whose_state_is_in_doubt_or_gone() -> None:
     changes = [op for _, op in operations(700) if op.f == CHANGE]
     assert {op.value["change"] for op in changes} == {CREATE, GROW, SET, UNSET, DELETE}
     untouchable = set[str]()

@@ -23,7 +23,7 @@ REFUSED: Sequence[tuple[str, End]] = [(kind, (OpType.OK, code)) for kind, code i
 
 
 def history_of(*trespasses: tuple[str, End]) -> History:
-    """Kinds and how they ended: the code that is told counts only where that is ok."""
+    """Kinds and how they ended: the code counts only where that is ok."""
     ops: list[Op] = []
     for kind, (end, code) in trespasses:
         op = Op(type=OpType.INVOKE, f=TRESPASS, value={"as": kind, "key": 1}, process=len(ops))
@@ -56,7 +56,7 @@ def test_one_that_is_accepted_is_invalid(kind: str) -> None:
     assert [(row["index"], row["as"]) for row in results["accepted"]] == [(9, kind)]
 
 
-def test_a_refusal_for_another_reason_is_lawful_and_proves_less() -> None:
+def test_a_refusal_for_another_reason_is_valid_and_proves_less() -> None:
     results = found(history_of((MEMBER_EPOCH, (OpType.OK, "INVALID_UPDATE_VERSION")), REFUSED[0]))
     assert results[VALID_KEY] is Verdict.VALID
     assert results["never_refused_as_such"] == ["broker-epoch", MEMBER_EPOCH, NOT_LEADER]
@@ -69,7 +69,7 @@ def test_without_any_answer_nothing_was_tested() -> None:
 
 
 class Partitions:
-    """A cluster in a dictionary. Of a trespass `answer_trespass` says whether it is carried out, and what is told."""
+    """A cluster in a dictionary. For a trespass `answer_trespass` says whether it is carried out, and the response."""
 
     def __init__(self, answer_trespass: Callable[[str], tuple[bool, str | None]]) -> None:
         self._answer_trespass = answer_trespass

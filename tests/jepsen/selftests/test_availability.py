@@ -35,7 +35,7 @@ def test_one_kind_of_write_is_enough_for_each_workload() -> None:
     assert (results[VALID_KEY], results["not_recovered"]) == (Verdict.VALID, [])
 
 
-def test_a_history_in_which_nobody_tried_leaves_doubt() -> None:
+def test_a_history_without_attempts_leaves_doubt() -> None:
     results = Availability({"create"}, {"list"}).check(History())
     assert results[VALID_KEY] is Verdict.UNKNOWN
     assert results["not_tried"] == ["all"]

@@ -36,7 +36,7 @@ CREATED: dict[str, object] = {
 
 @contextmanager
 def broker(answer: Answer) -> Iterator[int]:
-    """A server which answers ApiVersions, and for the rest what it is told: values, or None to hang up."""
+    """A server which answers ApiVersions, and for the rest what the test sets: values, or None to hang up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_serve, args=(server, answer), daemon=True)
         thread.start()

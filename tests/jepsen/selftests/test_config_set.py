@@ -159,7 +159,7 @@ def test_a_confirmed_read_of_a_value_that_was_replaced_is_invalid() -> None:
 def test_operations_of_other_workloads_are_not_judged() -> None:
     history = driven(5)
     foreign = Op(type=OpType.INVOKE, f="list", process=900, node=11)
-    mixed = History([foreign, foreign.ended(OpType.OK, ["nobody's"]), *history])
+    mixed = History([foreign, foreign.ended(OpType.OK, ["unknown"]), *history])
     assert judged(mixed)[VALID_KEY] is Verdict.VALID
 
 
@@ -222,11 +222,11 @@ def test_where_the_log_was_cut_the_snapshot_tells(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(config_client, "load_snapshot", loaded)
     configs, stub = ConfirmedConfigs(), CutLog()
     configs.replay(record(3, TOPICS[0], LIST_CONFIG, "1:1"))
-    configs._begin_anew(stub, 1.0)
+    configs._restart(stub, 1.0)
     assert stub.asked == ["00000000000000000090-0000000003.checkpoint", 90]
     assert (configs.items(TOPICS), configs.plain(TOPICS[1])) == (["7:1"], 18)
     with pytest.raises(ClientError, match="no snapshot has what is missing from offset 91 on"):
-        configs._begin_anew(stub, 1.0)
+        configs._restart(stub, 1.0)
 
 
 class Answers:

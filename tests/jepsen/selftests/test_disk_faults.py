@@ -157,7 +157,7 @@ def test_the_wall_clock_jumps_and_the_monotonic_clock_does_not(rig: Rig, clock: 
     assert rig.disk.counters()["shifted_clocks"] > 0
 
 
-def test_changes_that_no_journal_undoes_are_told_rather_than_guessed(rig: Rig) -> None:
+def test_changes_that_no_journal_undoes_are_reported_rather_than_guessed(rig: Rig) -> None:
     rig.call("evaluate", "[__import__('mmap').mmap(os.open('old', os.O_RDWR), 10)] and None")
     rig.puppet.kill()
     with pytest.raises(AssertionError, match="unseen_changes"):

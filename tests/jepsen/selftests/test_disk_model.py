@@ -220,7 +220,7 @@ def write_and_kill(disk: FaultyDisk, folder: Path, acknowledgements: int) -> int
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_many_threads_were_told_is_durable_survives_a_kill_at_any_moment(
+def test_what_was_reported_durable_to_many_threads_survives_a_kill_at_any_moment(
     disk: FaultyDisk, tmp_path: Path, seed: int
 ) -> None:
     random_source = Random(seed)

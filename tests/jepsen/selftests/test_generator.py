@@ -39,12 +39,12 @@ def make(turn: Turn) -> Op:
 
 
 def at(time_ns: int, *free: int) -> Context:
-    """Seats are as many as processes here: nobody crashed."""
+    """Seats are as many as processes here: no process crashed."""
     return Context(time_ns, tuple(Turn(process, process, 11 + process % 2) for process in free))
 
 
 def topics_set(brokers: tuple[int, ...], rate: float, seed: int) -> TopicsSet:
-    """Its generators ask nobody, so it has no cluster."""
+    """Its generators send no requests, so it has no cluster."""
     nowhere: Any = None
     setup = Setup(
         network=nowhere,
@@ -289,7 +289,7 @@ def test_the_history_is_in_the_order_in_which_things_happened() -> None:
 
 
 class WithShortWaits(Exactly):
-    """Between two operations it asks for moments of 1 us, with nobody at work."""
+    """Between two operations it asks for moments of 1 us, with no client at work."""
 
     _turns = 0
 

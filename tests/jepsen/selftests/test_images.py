@@ -12,18 +12,18 @@ from tests.jepsen.core.pictures import picture_of
 from tests.jepsen.workloads.log_order import SameImage
 
 
-class Story:
+class ScriptedHistory:
     def __init__(self) -> None:
         self.ops: list[Op] = []
 
-    def picture(self, node: int, offset: int, digest: str = "a", *problems: str) -> "Story":
+    def picture(self, node: int, offset: int, digest: str = "a", *problems: str) -> "ScriptedHistory":
         value = {"observer": node, "offset": offset, "epoch": 1, "digest": digest, "problems": list(problems)}
         return self._did(node, value, OpType.OK)
 
-    def fails(self, node: int) -> "Story":
+    def fails(self, node: int) -> "ScriptedHistory":
         return self._did(node, None, OpType.FAIL)
 
-    def _did(self, node: int, value: Any, kind: OpType) -> "Story":
+    def _did(self, node: int, value: Any, kind: OpType) -> "ScriptedHistory":
         for each, told in ((OpType.INVOKE, None), (kind, value)):
             self.ops.append(Op(type=each, f=PICTURE, value=told, process=node, node=node, final=True))
         return self
@@ -33,12 +33,12 @@ class Story:
 
 
 def test_one_image_on_all_nodes_is_valid() -> None:
-    results = Story().picture(1, 9, "x").picture(1, 10).picture(2, 10).picture(11, 12).judged()
+    results = ScriptedHistory().picture(1, 9, "x").picture(1, 10).picture(2, 10).picture(11, 12).judged()
     assert (results[VALID_KEY], results["pictures"]) == (Verdict.VALID, 4)
 
 
 def test_two_images_of_one_offset_differ() -> None:
-    results = Story().picture(1, 10, "a").picture(2, 10, "b").picture(2, 11, "a").judged()
+    results = ScriptedHistory().picture(1, 10, "a").picture(2, 10, "b").picture(2, 11, "a").judged()
     assert results[VALID_KEY] is Verdict.INVALID
     assert results["differ"] == [
         {"node": 2, "offset": 10, "index": 3, "unlike": {"node": 1, "offset": 10, "index": 1}}
@@ -46,43 +46,49 @@ def test_two_images_of_one_offset_differ() -> None:
 
 
 def test_an_image_that_cannot_be_is_invalid() -> None:
-    results = Story().picture(1, 10, "a", "t-0: the leader 2 is fenced").judged()
+    results = ScriptedHistory().picture(1, 10, "a", "t-0: the leader 2 is fenced").judged()
     assert (results[VALID_KEY], results["impossible_count"]) == (Verdict.INVALID, 1)
 
 
 def test_a_node_that_shows_an_older_image_has_gone_back() -> None:
-    results = Story().picture(1, 10).picture(2, 9).picture(1, 9).judged()
+    results = ScriptedHistory().picture(1, 10).picture(2, 9).picture(1, 9).judged()
     assert (results[VALID_KEY], results["gone_back_count"]) == (Verdict.INVALID, 1)
 
 
 def test_an_image_behind_what_the_node_had_shown_of_its_log_has_gone_back() -> None:
-    story = Story().picture(1, 9)
+    scripted = ScriptedHistory().picture(1, 9)
     look = {"observer": 1, "records": [[10, 1, 77, None]]}
     observed = [
         Op(type=kind, f="observe", value=look, process=5, node=1, final=True)
         for kind in (OpType.INVOKE, OpType.OK)
     ]
-    story.ops = [*story.ops, *observed]
-    assert story.judged()["gone_back_count"] == 0
-    results = story.picture(1, 9).judged()
+    scripted.ops = [*scripted.ops, *observed]
+    assert scripted.judged()["gone_back_count"] == 0
+    results = scripted.picture(1, 9).judged()
     assert (results[VALID_KEY], results["gone_back_count"]) == (Verdict.INVALID, 1)
 
 
 def test_images_that_never_became_the_same_leave_doubt() -> None:
-    assert Story().picture(1, 10, "a").picture(2, 11, "b").judged()[VALID_KEY] is Verdict.UNKNOWN
-    results = Story().picture(1, 10).fails(2).judged()
+    assert ScriptedHistory().picture(1, 10, "a").picture(2, 11, "b").judged()[VALID_KEY] is Verdict.UNKNOWN
+    results = ScriptedHistory().picture(1, 10).fails(2).judged()
     assert (results[VALID_KEY], results["nodes_without_picture"]) == (Verdict.UNKNOWN, [2])
 
 
 def test_an_image_that_all_have_shown_is_enough_though_some_were_asked_later() -> None:
-    results = Story().picture(1, 10).picture(2, 9, "b").picture(2, 10).picture(2, 11, "b").judged()
+    results = ScriptedHistory().picture(1, 10).picture(2, 9, "b").picture(2, 10).picture(2, 11, "b").judged()
     assert (results[VALID_KEY], results["is_agreed"]) == (Verdict.VALID, True)
 
 
 def test_nodes_are_asked_until_all_have_shown_the_same() -> None:
     same = SameImage((1, 2))
     shown = (
-        Story().picture(1, 5).picture(2, 6, "b").picture(1, 6, "c").picture(2, 7).picture(1, 8, "c").ops[1::2]
+        ScriptedHistory()
+        .picture(1, 5)
+        .picture(2, 6, "b")
+        .picture(1, 6, "c")
+        .picture(2, 7)
+        .picture(1, 8, "c")
+        .ops[1::2]
     )
     assert [same.is_shown_with(op) for op in shown] == [False, False, False, True, True]
 

@@ -1,4 +1,4 @@
-"""A follower begins where it is told to, if the log still has that."""
+"""A follower begins at the given offset, if the log still has it."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -113,23 +113,23 @@ def test_what_a_sound_controller_does_is_valid(stored: Run) -> None:
 # The state
 
 
-def test_a_leader_outside_its_isr_is_unlawful(stored: Run) -> None:
+def test_a_leader_outside_its_isr_is_invalid(stored: Run) -> None:
     only("its leader 1 is not in the ISR (2,)", stored.then(change(isr=(2,))).judged())
 
 
 @pytest.mark.parametrize(
     "gone", [fencing(1, fenced=True), UnregisterBrokerRecord(broker_id=1, broker_epoch=10)]
 )
-def test_a_leader_that_is_fenced_or_not_registered_is_unlawful(stored: Run, gone: MetadataRecord) -> None:
+def test_a_leader_that_is_fenced_or_not_registered_is_invalid(stored: Run, gone: MetadataRecord) -> None:
     results = stored.then(change(isr=(2,), leader=2)).then(gone).judged()
     only("its leader 1 is fenced or not registered", results, "orders-1")
 
 
-def test_an_isr_beyond_the_replicas_is_unlawful(stored: Run) -> None:
+def test_an_isr_beyond_the_replicas_is_invalid(stored: Run) -> None:
     only("[3] are in the ISR, and no replicas", stored.then(change(isr=(1, 2, 3))).judged())
 
 
-def test_a_fenced_member_of_an_isr_of_several_is_unlawful(stored: Run) -> None:
+def test_a_fenced_member_of_an_isr_of_several_is_invalid(stored: Run) -> None:
     only("[2] of the ISR (1, 2) are fenced", stored.then(fencing(2, fenced=True)).judged())
 
 
@@ -155,11 +155,11 @@ def test_a_broker_is_not_missed_in_partitions_that_changed_long_ago(stored: Run)
         (put(4, 4, leader=1), "it changed in partition epoch 5, and has 4 since"),
     ],
 )
-def test_epochs_that_do_not_grow_are_unlawful(stored: Run, record: MetadataRecord, what: str) -> None:
+def test_epochs_that_do_not_grow_are_invalid(stored: Run, record: MetadataRecord, what: str) -> None:
     only(what, stored.then(record).judged())
 
 
-def test_a_new_leader_from_outside_the_isr_is_unlawful(stored: Run) -> None:
+def test_a_new_leader_from_outside_the_isr_is_invalid(stored: Run) -> None:
     results = stored.then(change(ALONE, leader=2, isr=(2,))).judged()
     only("its new leader 2 was not in the ISR (1,), and does not recover", results, "orders-1")
 
@@ -197,24 +197,24 @@ def test_a_leader_that_stays_cannot_make_another_the_leader(stored: Run) -> None
 # Topics, configs and brokers
 
 
-def test_configs_of_a_topic_that_is_not_there_are_unlawful(stored: Run) -> None:
+def test_configs_of_a_topic_that_is_not_there_are_invalid(stored: Run) -> None:
     record = ConfigRecord(resource_type=2, resource_name="gone", name="retention.ms", value="5")
     only("there are configs of it", stored.then(record).judged(), "gone")
 
 
-def test_configs_that_outlive_their_topic_are_unlawful(stored: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configs_that_survive_their_topic_are_invalid(stored: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConfigsDelta, "remove_topic", lambda delta, name: None)
     stored.then(ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5"))
     results = stored.then(RemoveTopicRecord(topic_id=topic_id(TOPIC))).judged()
     only("there are configs of it", results, "orders")
 
 
-def test_an_id_of_a_topic_that_is_used_again_is_unlawful(stored: Run) -> None:
+def test_an_id_of_a_topic_that_is_used_again_is_invalid(stored: Run) -> None:
     stored.then(RemoveTopicRecord(topic_id=topic_id(TOPIC)))
     only("was that of a topic before", stored.then(*topic_records(TOPIC, "other")).judged(), "other")
 
 
-def test_a_second_topic_of_the_same_name_is_unlawful(stored: Run) -> None:
+def test_a_second_topic_of_the_same_name_is_invalid(stored: Run) -> None:
     results = stored.then(TopicRecord(name="orders", topic_id=topic_id(8))).judged()
     only("cannot be replayed: topic 'orders' exists already", results, "a TopicRecord")
 

@@ -14,7 +14,7 @@ from tests.jepsen.core.register_histories import (
     FAIL,
     INFO,
     PLAIN,
-    Told,
+    ScriptedHistory,
     correct_histories,
     has_an_order,
     judged,
@@ -24,12 +24,12 @@ from tests.jepsen.core.register_histories import (
 )
 
 
-def plain(told: Told) -> Verdict:
+def plain(told: ScriptedHistory) -> Verdict:
     found: Verdict = judged(told.history, Register(), PLAIN)[VALID_KEY]
     return found
 
 
-def config(told: Told) -> Verdict:
+def config(told: ScriptedHistory) -> Verdict:
     found: Verdict = judged(told.history, ConfigSet(), CONFIG)[VALID_KEY]
     return found
 
@@ -120,31 +120,31 @@ def test_the_report_is_of_the_smallest_prefix_without_an_order(history: History)
 # ------------------------------------------------------------------------------ size
 
 
-def long_history(operations: int, infos: int, seed: int) -> Told:
+def long_history(operations: int, infos: int, seed: int) -> ScriptedHistory:
     """Five clients on one key; infos begin all along, and every third of them happens."""
     random_source = Random(seed)
-    story = Told()
+    scripted = ScriptedHistory()
     version = 0
     value: str | int | None = None
     for number in range(operations):
         if number % (operations // infos) == 0:
-            story.cas(version, f"info-{number}", kind=INFO)
+            scripted.cas(version, f"info-{number}", kind=INFO)
             if number % 3 == 0:
                 version, value = version + 1, f"info-{number}"
         elif random_source.random() < 0.5:
-            others = [story.begin("read", {"key": "k"}) for _ in range(4)]
-            story.read(version, value)
+            others = [scripted.begin("read", {"key": "k"}) for _ in range(4)]
+            scripted.read(version, value)
             for process in others:
-                story.end(process, shown(version, value))
+                scripted.end(process, shown(version, value))
         else:
-            story.cas(version, number)
+            scripted.cas(version, number)
             version, value = version + 1, number
-    return story.read(version, value)
+    return scripted.read(version, value)
 
 
 def test_two_thousand_operations_with_hundreds_of_unfinished_ones_take_few_steps() -> None:
-    story = long_history(2_000, infos=300, seed=1)
-    results = judged(story.history)
+    scripted = long_history(2_000, infos=300, seed=1)
+    results = judged(scripted.history)
     assert results[VALID_KEY] is Verdict.VALID
     assert results["steps"] < results["operations"]
 
@@ -156,30 +156,30 @@ def test_an_invalid_history_with_many_unfinished_operations_takes_no_longer() ->
 
 
 def test_a_search_that_takes_too_many_steps_is_in_doubt_and_says_where() -> None:
-    story = long_history(100, infos=10, seed=2)
-    results = judged(story.history, max_steps=5)
+    scripted = long_history(100, infos=10, seed=2)
+    results = judged(scripted.history, max_steps=5)
     assert results[VALID_KEY] is Verdict.UNKNOWN
     assert (results["unfinished_count"], results["steps"]) == (1, 5)
     assert results["unfinished"][0]["key"] == "k"
 
 
 def test_unfinished_writes_to_a_plain_register_do_not_make_the_search_explode() -> None:
-    story = Told()
+    scripted = ScriptedHistory()
     for number in range(30):
-        story.op("write", f"info-{number}", None, INFO)
+        scripted.op("write", f"info-{number}", None, INFO)
     for number in range(500):
-        story.op("write", number, None).op("read", None, number)
+        scripted.op("write", number, None).op("read", None, number)
         if number % 50 == 0:
-            story.op("read", None, f"info-{number // 50}")
-    assert plain(story) is Verdict.VALID
-    assert plain(story.op("read", None, "info-3")) is Verdict.INVALID
+            scripted.op("read", None, f"info-{number // 50}")
+    assert plain(scripted) is Verdict.VALID
+    assert plain(scripted.op("read", None, "info-3")) is Verdict.INVALID
 
 
 def test_unfinished_appends_do_not_make_the_search_explode() -> None:
-    story = Told()
+    scripted = ScriptedHistory()
     for number in range(30):
-        story.op("append", f"info-{number}", None, INFO)
+        scripted.op("append", f"info-{number}", None, INFO)
     for number in range(1, 15):
-        story.op("describe", None, [f"info-{each}" for each in range(number)])
-    assert config(story) is Verdict.VALID
-    assert config(story.op("describe", None, ["info-0"])) is Verdict.INVALID
+        scripted.op("describe", None, [f"info-{each}" for each in range(number)])
+    assert config(scripted) is Verdict.VALID
+    assert config(scripted.op("describe", None, ["info-0"])) is Verdict.INVALID

@@ -66,8 +66,8 @@ FIRST, X, Y = record(0), record(1, "x"), record(2, "y")
 
 
 def good() -> Log:
-    story = Log().commit("x", offset=1).observe("A", FIRST, X).observe("B", FIRST).commit("y")
-    return story.observe("A", Y, final=True).observe("B", X, Y, final=True)
+    scripted = Log().commit("x", offset=1).observe("A", FIRST, X).observe("B", FIRST).commit("y")
+    return scripted.observe("A", Y, final=True).observe("B", X, Y, final=True)
 
 
 def test_a_good_history_is_valid() -> None:
@@ -78,37 +78,37 @@ def test_a_good_history_is_valid() -> None:
 
 
 def test_a_record_left_out_is_a_gap() -> None:
-    story = (
+    scripted = (
         Log().commit("x").commit("y").observe("A", FIRST, X, Y, final=True).observe("B", FIRST, Y, final=True)
     )
-    assert story.anomalies() == {"gap"}
-    (row,) = story.judged()["gap"]
+    assert scripted.anomalies() == {"gap"}
+    (row,) = scripted.judged()["gap"]
     assert (row["observer"], row["offset"], row["expected"]) == ("B", 2, 1)
 
 
 def test_an_observer_that_does_not_begin_at_the_first_record_has_a_gap() -> None:
-    story = Log().commit("x").observe("A", FIRST, X, final=True).observe("B", X, final=True)
-    assert story.anomalies() == {"gap"}
+    scripted = Log().commit("x").observe("A", FIRST, X, final=True).observe("B", X, final=True)
+    assert scripted.anomalies() == {"gap"}
     late = LogOrder(("A",), first_offset=1).check(Log().commit("x").observe("A", X, final=True).history)
     assert late[VALID_KEY] is Verdict.VALID
 
 
 def test_a_gap_between_two_observes_is_one_too() -> None:
-    story = Log().commit("x").commit("y").observe("A", FIRST).observe("A", Y, final=True)
-    assert "gap" in story.observe("B", FIRST, X, Y, final=True).anomalies()
+    scripted = Log().commit("x").commit("y").observe("A", FIRST).observe("A", Y, final=True)
+    assert "gap" in scripted.observe("B", FIRST, X, Y, final=True).anomalies()
 
 
 def test_a_reset_may_show_again_but_not_skip() -> None:
     assert good().observe("A", X, Y, final=True, reset=True).anomalies() == set()
     assert good().observe("A", FIRST, X, Y, final=True, reset=True).anomalies() == set()
-    story = Log().commit("x").commit("y").final(FIRST, X, Y)
-    story.observe("C", FIRST).observe("C", Y, reset=True, final=True)
-    assert story.anomalies() == {"gap"}
+    scripted = Log().commit("x").commit("y").final(FIRST, X, Y)
+    scripted.observe("C", FIRST).observe("C", Y, reset=True, final=True)
+    assert scripted.anomalies() == {"gap"}
 
 
 def test_a_snapshot_may_jump_ahead_to_its_offset_only() -> None:
-    story = Log().commit("x").commit("y").observe("A", FIRST, X, Y, final=True)
-    assert story.observe("B", Y, snapshot=[2, 1], final=True).anomalies() == set()
+    scripted = Log().commit("x").commit("y").observe("A", FIRST, X, Y, final=True)
+    assert scripted.observe("B", Y, snapshot=[2, 1], final=True).anomalies() == set()
     wrong = Log().commit("x").commit("y").observe("A", FIRST, X, Y, final=True)
     assert wrong.observe("B", Y, snapshot=[1, 1], final=True).anomalies() == {"gap"}
 
@@ -119,73 +119,73 @@ def test_a_snapshot_of_what_was_shown_goes_back_unless_the_observer_was_reset() 
 
 
 def test_a_snapshot_of_another_epoch_than_its_last_record_diverges() -> None:
-    story = good().observe("C", Y, snapshot=[2, 0], final=True)
-    assert story.anomalies() == {"diverged"}
+    scripted = good().observe("C", Y, snapshot=[2, 0], final=True)
+    assert scripted.anomalies() == {"diverged"}
 
 
 def test_a_node_that_answers_and_does_not_come_up_is_stuck() -> None:
     for second, expected in ((44, Verdict.UNKNOWN), (45, Verdict.INVALID)):
-        story = Log().commit("x").observe("A", FIRST, X, final=True).observe("B", FIRST, final=True)
+        scripted = Log().commit("x").observe("A", FIRST, X, final=True).observe("B", FIRST, final=True)
         later = [replace(op, time_ns=second * SECOND_NS) for op in Log().observe("B", final=True).history]
         for op in later:
-            story.history.append(replace(op, process=99))
-        assert story.judged()[VALID_KEY] is expected, second
+            scripted.history.append(replace(op, process=99))
+        assert scripted.judged()[VALID_KEY] is expected, second
 
 
-def test_nobody_has_to_look_at_what_is_behind_all_that_was_acknowledged() -> None:
-    story = Log().commit("x").observe("A", FIRST, X, final=True)
-    story.observe("B", record(9), snapshot=[9, 1], final=True)
-    assert story.judged()[VALID_KEY] is Verdict.VALID
-    assert story.commit("y").judged()[VALID_KEY] is Verdict.UNKNOWN
+def test_records_behind_all_acknowledged_ones_need_no_observer() -> None:
+    scripted = Log().commit("x").observe("A", FIRST, X, final=True)
+    scripted.observe("B", record(9), snapshot=[9, 1], final=True)
+    assert scripted.judged()[VALID_KEY] is Verdict.VALID
+    assert scripted.commit("y").judged()[VALID_KEY] is Verdict.UNKNOWN
 
 
 def test_what_all_observers_jumped_over_is_in_doubt() -> None:
-    story = Log().commit("x").commit("y")
+    scripted = Log().commit("x").commit("y")
     for observer in ("A", "B"):
-        story.observe(observer, Y, snapshot=[2, 1], final=True)
-    results = story.judged()
+        scripted.observe(observer, Y, snapshot=[2, 1], final=True)
+    results = scripted.judged()
     assert results[VALID_KEY] is Verdict.UNKNOWN
     assert results["jumped_by_all"] == [[0, 2]]
     assert [each["marker"] for each in results["unplaced"]] == ["x"]
 
 
 def test_two_records_at_one_offset_diverge() -> None:
-    story = Log().commit("x").observe("A", FIRST, X, final=True).observe("B", FIRST, record(1), final=True)
-    assert story.anomalies() == {"diverged"}
-    (row,) = story.judged()["diverged"]
+    scripted = Log().commit("x").observe("A", FIRST, X, final=True).observe("B", FIRST, record(1), final=True)
+    assert scripted.anomalies() == {"diverged"}
+    (row,) = scripted.judged()["diverged"]
     assert (row["offset"], row["observer"], row["first_observer"]) == (1, "B", "A")
 
 
 def test_one_hash_in_two_epochs_diverges() -> None:
-    story = Log().commit("x").observe("A", FIRST, X, final=True)
-    assert "diverged" in story.observe("B", FIRST, [1, 2, X[2], "x"], final=True).anomalies()
+    scripted = Log().commit("x").observe("A", FIRST, X, final=True)
+    assert "diverged" in scripted.observe("B", FIRST, [1, 2, X[2], "x"], final=True).anomalies()
 
 
 def test_what_changes_after_it_was_shown_diverges() -> None:
-    story = good().observe("A", FIRST, X, record(2, None, epoch=2), reset=True, final=True)
-    assert story.anomalies() == {"diverged"}
+    scripted = good().observe("A", FIRST, X, record(2, None, epoch=2), reset=True, final=True)
+    assert scripted.anomalies() == {"diverged"}
 
 
 def test_an_epoch_that_goes_back_is_named() -> None:
     newer, older = record(1, "x", epoch=3), record(2, "y", epoch=2)
-    story = Log().commit("x").commit("y").final(FIRST, newer, older)
-    assert story.anomalies() == {"went-back"}
-    assert [(row["observer"], row["epochs"]) for row in story.judged()["went-back"]] == [
+    scripted = Log().commit("x").commit("y").final(FIRST, newer, older)
+    assert scripted.anomalies() == {"went-back"}
+    assert [(row["observer"], row["epochs"]) for row in scripted.judged()["went-back"]] == [
         ("A", [3, 2]),
         ("B", [3, 2]),
     ]
 
 
 def test_an_epoch_that_goes_back_between_two_observers_is_named() -> None:
-    story = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
-    story.observe("B", kind=INFO).observe("B", record(2, epoch=2), final=True)
-    assert story.anomalies() == {"went-back"}
-    assert [(row["observer"], row["offset"]) for row in story.judged()["went-back"]] == [("B", 2)]
+    scripted = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
+    scripted.observe("B", kind=INFO).observe("B", record(2, epoch=2), final=True)
+    assert scripted.anomalies() == {"went-back"}
+    assert [(row["observer"], row["offset"]) for row in scripted.judged()["went-back"]] == [("B", 2)]
 
 
 def test_a_snapshot_of_an_epoch_before_that_of_what_was_shown_is_named() -> None:
-    story = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
-    assert story.observe("A", snapshot=[5, 2], final=True).anomalies() == {"went-back"}
+    scripted = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
+    assert scripted.observe("A", snapshot=[5, 2], final=True).anomalies() == {"went-back"}
     reset = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
     assert reset.observe("A", snapshot=[5, 2], reset=True, final=True).anomalies() == {"went-back"}
 
@@ -201,14 +201,14 @@ def test_an_observers_own_epoch_does_not_go_back() -> None:
 
 
 def test_a_broken_high_watermark_is_named() -> None:
-    story = (
+    scripted = (
         Log()
         .commit("a")
         .observe("A", record(0, "a"), broken=["it went back from 7 to 5"])
         .final(record(0, "a"))
     )
-    assert story.anomalies() == {"went-back"}
-    assert story.judged()["went-back"][0]["why"] == "it went back from 7 to 5"
+    assert scripted.anomalies() == {"went-back"}
+    assert scripted.judged()["went-back"][0]["why"] == "it went back from 7 to 5"
 
 
 def test_a_high_watermark_rises_and_is_above_what_is_shown() -> None:
@@ -230,9 +230,9 @@ def test_a_record_shown_twice_is_repeated() -> None:
 
 
 def test_an_acknowledged_marker_that_is_not_at_its_offset_is_lost() -> None:
-    story = Log().commit("x", offset=1).final(FIRST, record(1))
-    assert story.anomalies() == {"lost"}
-    assert story.judged()["lost"][0]["marker"] == "x"
+    scripted = Log().commit("x", offset=1).final(FIRST, record(1))
+    assert scripted.anomalies() == {"lost"}
+    assert scripted.judged()["lost"][0]["marker"] == "x"
 
 
 def test_an_acknowledged_marker_is_lost_when_a_later_one_was_shown_without_it() -> None:
@@ -246,10 +246,10 @@ def test_an_acknowledged_marker_that_may_come_later_is_in_doubt() -> None:
 
 
 def test_a_marker_that_must_be_in_a_part_that_all_jumped_over_is_not_lost() -> None:
-    story = Log().commit("x").commit("y")
+    scripted = Log().commit("x").commit("y")
     for observer in ("A", "B"):
-        story.observe(observer, FIRST).observe(observer, Y, snapshot=[2, 1], final=True)
-    assert story.judged()[VALID_KEY] is Verdict.UNKNOWN
+        scripted.observe(observer, FIRST).observe(observer, Y, snapshot=[2, 1], final=True)
+    assert scripted.judged()[VALID_KEY] is Verdict.UNKNOWN
     earlier = Log().observe("A", FIRST).commit("x").commit("lost").commit("y")
     for observer in ("A", "B"):
         earlier.observe(observer, X, Y, snapshot=[1, 1], final=True)
@@ -257,16 +257,16 @@ def test_a_marker_that_must_be_in_a_part_that_all_jumped_over_is_not_lost() -> N
 
 
 def test_a_part_that_all_jumped_over_excuses_only_what_can_be_in_it() -> None:
-    story = Log().commit("x").commit("lost").commit("y")
+    scripted = Log().commit("x").commit("lost").commit("y")
     for observer in ("A", "B"):
-        story.observe(observer, X, Y, snapshot=[1, 1], final=True)
-    assert story.anomalies() == {"lost"}
+        scripted.observe(observer, X, Y, snapshot=[1, 1], final=True)
+    assert scripted.anomalies() == {"lost"}
 
 
 def test_a_marker_at_two_offsets_is_duplicated() -> None:
-    story = Log().commit("x").final(FIRST, X, record(2, "x"))
-    assert story.anomalies() == {"duplicated"}
-    assert story.judged()["duplicated"][0]["offsets"] == [1, 2]
+    scripted = Log().commit("x").final(FIRST, X, record(2, "x"))
+    assert scripted.anomalies() == {"duplicated"}
+    assert scripted.judged()["duplicated"][0]["offsets"] == [1, 2]
 
 
 def test_a_marker_at_another_offset_than_acknowledged_diverges() -> None:
@@ -274,8 +274,8 @@ def test_a_marker_at_another_offset_than_acknowledged_diverges() -> None:
 
 
 def test_a_failed_marker_in_the_log_is_a_phantom() -> None:
-    story = Log().commit("y").commit("x", FAIL)
-    assert story.final(FIRST, record(1, "y"), record(2, "x")).anomalies() == {"phantom"}
+    scripted = Log().commit("y").commit("x", FAIL)
+    assert scripted.final(FIRST, record(1, "y"), record(2, "x")).anomalies() == {"phantom"}
 
 
 def test_a_marker_that_was_not_committed_or_not_yet_is_a_phantom() -> None:
@@ -285,8 +285,8 @@ def test_a_marker_that_was_not_committed_or_not_yet_is_a_phantom() -> None:
 
 
 def test_an_unfinished_marker_may_be_in_the_log_or_not() -> None:
-    story = Log().commit("x").commit("u", INFO).commit("v", INFO).final(FIRST, X, record(2, "v"))
-    results = story.judged()
+    scripted = Log().commit("x").commit("u", INFO).commit("v", INFO).final(FIRST, X, record(2, "v"))
+    results = scripted.judged()
     assert results[VALID_KEY] is Verdict.VALID
     assert results["recovered_count"] == 1
 
@@ -296,15 +296,15 @@ def test_markers_in_another_order_than_acknowledged_are_reordered() -> None:
 
 
 def test_markers_committed_at_once_may_be_in_any_order() -> None:
-    story = Log()
-    one, other = story.begin("commit", {"marker": "y"}), story.begin("commit", {"marker": "x"})
-    story.end(one, {"marker": "y"}).end(other, {"marker": "x"})
-    assert story.final(FIRST, X, Y).anomalies() == set()
+    scripted = Log()
+    one, other = scripted.begin("commit", {"marker": "y"}), scripted.begin("commit", {"marker": "x"})
+    scripted.end(one, {"marker": "y"}).end(other, {"marker": "x"})
+    assert scripted.final(FIRST, X, Y).anomalies() == set()
 
 
 def test_an_observer_that_does_not_come_to_the_last_acknowledged_offset_is_named() -> None:
-    story = Log().commit("x").commit("y").observe("A", FIRST, X, Y, final=True)
-    for told in (story.observe("B", FIRST, X, final=True), story):
+    scripted = Log().commit("x").commit("y").observe("A", FIRST, X, Y, final=True)
+    for told in (scripted.observe("B", FIRST, X, final=True), scripted):
         results = told.judged()
         assert results[VALID_KEY] is Verdict.UNKNOWN
         assert results["observers_behind"] == [{"observer": "B", "final": 2, "wanted": 3}]
@@ -317,17 +317,17 @@ def test_an_observer_without_a_final_observe_is_named() -> None:
 
 
 def test_an_observer_that_ends_behind_what_it_was_shown_is_named() -> None:
-    story = Log().commit("x").observe("A", FIRST, X, [*Y[:2], "of the system", None])
-    results = story.final(FIRST, X).judged()
+    scripted = Log().commit("x").observe("A", FIRST, X, [*Y[:2], "of the system", None])
+    results = scripted.final(FIRST, X).judged()
     assert results[VALID_KEY] is Verdict.UNKNOWN
     assert results["observers_behind"] == [{"observer": "A", "final": 2, "wanted": 3}]
 
 
-def test_after_an_observe_of_which_nobody_knows_anything_may_follow() -> None:
-    story = Log().commit("x").commit("y").observe("B", FIRST, X, Y, final=True)
-    assert story.observe("A", kind=INFO).observe("A", Y, final=True).anomalies() == set()
-    story = Log().commit("x").commit("y").observe("B", FIRST, X, Y, final=True)
-    assert story.observe("A", kind=FAIL).observe("A", Y, final=True).anomalies() == {"gap"}
+def test_after_an_observe_of_unknown_outcome_anything_may_follow() -> None:
+    scripted = Log().commit("x").commit("y").observe("B", FIRST, X, Y, final=True)
+    assert scripted.observe("A", kind=INFO).observe("A", Y, final=True).anomalies() == set()
+    scripted = Log().commit("x").commit("y").observe("B", FIRST, X, Y, final=True)
+    assert scripted.observe("A", kind=FAIL).observe("A", Y, final=True).anomalies() == {"gap"}
 
 
 def test_without_an_acknowledged_commit_or_without_a_record_nothing_is_known() -> None:
@@ -336,7 +336,7 @@ def test_without_an_acknowledged_commit_or_without_a_record_nothing_is_known() -
 
 
 def test_only_operations_of_the_given_names_are_looked_at() -> None:
-    story = good()
-    story.end(story.begin("watch", None), {"observer": "A", "records": [record(9, "?")]})
-    assert story.anomalies() == set()
-    assert LogOrder(("A",), observe="watch").check(story.history)["gap_count"] == 1
+    scripted = good()
+    scripted.end(scripted.begin("watch", None), {"observer": "A", "records": [record(9, "?")]})
+    assert scripted.anomalies() == set()
+    assert LogOrder(("A",), observe="watch").check(scripted.history)["gap_count"] == 1

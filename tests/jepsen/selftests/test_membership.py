@@ -70,7 +70,7 @@ def test_a_refused_remove_leaves_the_voter() -> None:
     assert book.choose(Random(1)) is not None
 
 
-def test_an_old_leader_is_not_believed() -> None:
+def test_an_old_leader_is_refused() -> None:
     book = VoterBook(MEMBERS)
     for op in (*told(7, 0, *ALL, 4, epoch=5), *told(8, 2, *ALL, epoch=4)):
         book.hear(op)
@@ -135,7 +135,7 @@ def test_a_leader_tells_the_voters_and_of_a_node_with_two_disks_the_one_that_fet
 
 
 @pytest.mark.parametrize(("node", "leader", "error"), [(2, 1, 6), (2, 1, 0), (1, 1, 6)])
-def test_who_does_not_lead_tells_whom_it_follows_and_no_voters(node: int, leader: int, error: int) -> None:
+def test_a_follower_names_its_leader_and_no_voters(node: int, leader: int, error: int) -> None:
     assert view_of(node, partition(leader, error)) == {"leader": 1, "epoch": 3}
 
 

@@ -57,7 +57,7 @@ def test_a_history_without_races_and_rebirths_has_nothing_to_judge() -> None:
     assert (results[VALID_KEY], results["names_raced_for"], results["rebirths"]) == (Verdict.VALID, 0, 0)
 
 
-def test_a_name_that_one_racer_or_nobody_gets_is_valid() -> None:
+def test_a_name_that_at_most_one_racer_gets_is_valid() -> None:
     for kinds in ((OpType.OK, OpType.INFO), (OpType.OK, OpType.FAIL), (OpType.INFO, OpType.INFO)):
         assert Names().check(raced(*kinds))[VALID_KEY] is Verdict.VALID
     two_names = Names().check(raced(OpType.OK, OpType.OK, names="ab"))
@@ -295,12 +295,12 @@ def test_a_rebirth_whose_time_is_over_goes_no_further() -> None:
 
 
 def test_a_second_life_that_never_shows_is_in_doubt() -> None:
-    """Also where the broker shows the first one for ever: it may be behind, and says so to nobody."""
+    """Also where the broker shows the first one for ever: it may be behind without reporting it."""
     op = ended(Cluster(shown_id=uuid.UUID(int=1)), timeout_s=0.1)
     assert (op.type, op.error) == (OpType.INFO, "the time for a rebirth is over")
 
 
-def test_who_comes_second_in_a_race_is_not_told_that_it_is_his() -> None:
+def test_the_loser_of_a_race_does_not_get_success() -> None:
     """Nor that it surely is not: the broker may have asked twice."""
     cluster = Cluster()
     assert ended(cluster, RACE).value["id"] == FIRST
@@ -308,11 +308,11 @@ def test_who_comes_second_in_a_race_is_not_told_that_it_is_his() -> None:
     assert (second.type, second.error) == (OpType.INFO, "TOPIC_ALREADY_EXISTS")
 
 
-class Nobody:
+class SilentCluster:
     def request(self, *_: object) -> object:
         raise not_sent("cannot connect")
 
 
 def test_a_race_that_was_not_sent_surely_had_no_effect() -> None:
-    assert ended(Nobody(), RACE).type is OpType.FAIL
-    assert ended(Nobody(), REBIRTH).type is OpType.INFO
+    assert ended(SilentCluster(), RACE).type is OpType.FAIL
+    assert ended(SilentCluster(), REBIRTH).type is OpType.INFO

@@ -190,7 +190,7 @@ def test_a_node_that_one_fault_has_is_not_hurt_by_another(stage: Stage) -> None:
     assert refused.value is None
     assert refused.error == "the leader, node 2, is taken by another fault"
     stage.does("heal", {"fault": "pause-leader"})
-    assert not stage.cluster.is_running(2), "the heal of a fault that never began starts nobody"
+    assert not stage.cluster.is_running(2), "the heal of a fault that never began starts no node"
 
 
 def test_without_a_leader_it_cannot_be_hurt(stage: Stage) -> None:

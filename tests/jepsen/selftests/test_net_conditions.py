@@ -123,7 +123,7 @@ def test_what_waits_on_a_line_leaves_at_once_when_it_is_sound_again() -> None:
     assert line.due(0.001) == [b"first", b"second"]
 
 
-def test_a_line_that_is_told_of_its_condition_again_forgets_nothing() -> None:
+def test_a_line_that_gets_its_condition_again_keeps_its_state() -> None:
     line = Line(shaper())
     line.change(Condition(rate_bytes_per_s=1_000))
     line.arrive(b"x" * 100, 0.0)
@@ -132,7 +132,7 @@ def test_a_line_that_is_told_of_its_condition_again_forgets_nothing() -> None:
     assert [len(line.due(at_s)) for at_s in (0.15, 0.25)] == [1, 1]
 
 
-def test_packets_find_their_line_by_both_addresses_and_those_of_nobody_vanish() -> None:
+def test_packets_find_their_line_by_both_addresses_and_unknown_ones_are_dropped() -> None:
     lines = Lines(Random(1))
     lines.change({f"{NEAR} {FAR}": {"is_cut": True}, f"{NEAR} {OTHER}": {"delay_ms": 10}})
     router_solicitation = b"\x60" + packet(NEAR, OTHER)[1:]

@@ -25,7 +25,7 @@ def request_of(client_id: str) -> bytes:
 
 
 class Visit:
-    """A connection from one node to where another is told to be, and what was said first."""
+    """A connection from one node to the advertised address of another, and its first bytes."""
 
     def __init__(self, stack: ExitStack, network: Network, source: int, target: int) -> None:
         with network.inside(target):
@@ -43,7 +43,7 @@ class Visit:
 
 
 @pytest.mark.parametrize("link", [(A, B), (B, A)])
-def test_who_comes_to_the_advertised_address_is_on_its_link(network: Network, link: tuple[int, int]) -> None:
+def test_a_node_at_the_advertised_address_is_on_its_link(network: Network, link: tuple[int, int]) -> None:
     hello = request_of(f"raft-client-{A}")
     with ExitStack() as stack:
         visit = Visit(stack, network, A, B)
@@ -72,7 +72,7 @@ def test_a_connection_to_the_advertised_address_waits_while_its_link_is_cut() ->
 
 
 @pytest.mark.parametrize("client_id", ["kquorum", "", f"raft-client-{B}", "raft-client-99", "jepsen-1-x"])
-def test_who_is_no_other_node_is_a_client_and_on_no_link(client_id: str) -> None:
+def test_a_connection_of_no_node_is_a_client_and_on_no_link(client_id: str) -> None:
     nodes = (A, B, C)
     with ProxyNetwork(nodes, (A, B)) as network, ExitStack() as stack:
         network.cut([(source, target) for source in nodes for target in nodes if source != target])
@@ -81,7 +81,9 @@ def test_who_is_no_other_node_is_a_client_and_on_no_link(client_id: str) -> None
         assert is_heard(visit.far(), request_of(client_id), PATIENCE_S)
 
 
-def test_who_leaves_before_it_says_who_it_is_disturbs_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_leaves_before_authentication_disturbs_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with ProxyNetwork((A, B), (A, B)) as network, ExitStack() as stack:
         visit = Visit(stack, network, A, B)
         visit.near.sendall(b"?")

@@ -33,7 +33,7 @@ from tests.jepsen.net.wires import (
 
 ROOT = Path(__file__).resolve().parents[3]
 BOTH_WAYS = [(A, B), (B, A)]
-# So late that nobody here lives to see it, were it not for a heal.
+# So late that the test ends before it, were it not for a heal.
 NEVER_MS = 60_000
 
 
@@ -90,7 +90,7 @@ def test_a_link_carries_no_more_than_its_rate(network: Network, wire: Wire) -> N
     assert time.monotonic() - began_s >= 20_000 / 50_000 * 0.95
 
 
-def test_nobody_hears_of_a_new_connection_before_a_slow_round_trip(network: Network) -> None:
+def test_a_new_connection_is_announced_after_a_slow_round_trip(network: Network) -> None:
     network.slow(BOTH_WAYS, 150)
     with network.inside(B):
         server = socket.create_server(network.address_of(B))
@@ -170,7 +170,7 @@ def test_a_link_that_there_is_not_is_refused_and_nothing_is_done(network: Networ
 
 
 @pytest.mark.parametrize("link", BOTH_WAYS)
-def test_a_reset_ends_the_connections_between_two_nodes_whoever_opened_them(
+def test_a_reset_ends_the_connections_between_two_nodes_in_both_directions(
     network: Network, wire: Wire, link: tuple[int, int]
 ) -> None:
     assert network.reset([(A, C)]) == 0
@@ -228,7 +228,7 @@ def test_a_relay_that_died_leaves_its_links_cut_until_they_are_healed(
 
 
 def is_running(pid: int) -> bool:
-    """One that nobody waited for has no command line any more."""
+    """A process that was not reaped has no command line any more."""
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
     except OSError:

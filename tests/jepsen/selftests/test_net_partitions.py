@@ -36,7 +36,7 @@ def test_split_parts_groups_both_ways_and_nodes_of_no_group_hear_all() -> None:
     }
 
 
-def test_split_parts_groups_of_the_same_members_from_nobody() -> None:
+def test_split_parts_groups_of_the_same_members_from_no_group() -> None:
     assert split([[1, 2]]) == []
     assert split([[], [1, 2]]) == []
 

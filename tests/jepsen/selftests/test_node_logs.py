@@ -43,7 +43,7 @@ CUT_SHORT = (
 )
 
 
-def test_a_last_word_that_a_full_disk_cut_short_is_told_by_the_disk_that_failed(tmp_path: Path) -> None:
+def test_a_final_message_lost_to_a_full_disk_is_replaced_by_the_disks_error(tmp_path: Path) -> None:
     folder = _nodes_folder(tmp_path, f"05:48:14 leader in epoch 1: x\n{CUT_SHORT}\n", None)
     assert NodeLogs(folder, {1}).check(History())[VALID_KEY] is Verdict.VALID
     assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.INVALID
@@ -127,7 +127,7 @@ def test_a_node_whose_state_is_not_that_of_the_others_is_invalid_whatever_its_di
 
 
 def test_the_marks_are_words_of_the_product() -> None:
-    """The day that it says something else, nobody would notice what it says."""
+    """If its message changed, the checker would no longer find it."""
     sources = ("node/state_watch.py", "broker/state_machine.py", "metadata/adapters/snapshot_manager.py")
     text = "".join((ROOT / each).read_text() for each in (*sources, "node/controller.py"))
     for mark in STATE_MARKS:

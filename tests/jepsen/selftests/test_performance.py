@@ -30,11 +30,11 @@ class Timed:
 
 
 def test_quantiles_are_by_operation_and_by_outcome() -> None:
-    story = Timed()
+    scripted = Timed()
     for number in range(101):
-        story.op("read", 10 * number, 10 * number + number)
-    story.op("write", 0, 7, OpType.FAIL).op("write", 5, 2_000, OpType.INFO)
-    latency = Performance().check(story.history())["latency_ms"]
+        scripted.op("read", 10 * number, 10 * number + number)
+    scripted.op("write", 0, 7, OpType.FAIL).op("write", 5, 2_000, OpType.INFO)
+    latency = Performance().check(scripted.history())["latency_ms"]
     assert latency["read"] == {"ok": {"count": 101, "0.0": 0, "0.5": 50, "0.95": 95, "0.99": 99, "1.0": 100}}
     assert latency["write"]["fail"]["0.5"] == 7
     assert latency["write"]["info"]["1.0"] == 1_995
@@ -42,19 +42,19 @@ def test_quantiles_are_by_operation_and_by_outcome() -> None:
 
 
 def test_throughput_is_what_ended_in_a_second() -> None:
-    story = Timed()
+    scripted = Timed()
     for number in range(8):
-        story.op("read", 500 * number, 500 * number + 500, OpType.OK if number % 4 else OpType.FAIL)
-    results = Performance().check(story.history())
+        scripted.op("read", 500 * number, 500 * number + 500, OpType.OK if number % 4 else OpType.FAIL)
+    results = Performance().check(scripted.history())
     assert results["throughput"] == {"read": {"ok": 1.5, "fail": 0.5, "info": 0.0}}
     assert results[VALID_KEY] is Verdict.VALID
 
 
 def test_a_faults_window_has_what_was_open_in_it() -> None:
-    story = Timed().nemesis("partition", 900, 1_000).nemesis("heal", 1_900, 2_000)
-    story.op("read", 0, 100).op("read", 950, 1_500).op("read", 1_500, 1_600).op("read", 1_990, 2_990)
-    story.op("read", 2_100, 2_150)
-    (fault,) = Performance().check(story.history())["faults"]
+    scripted = Timed().nemesis("partition", 900, 1_000).nemesis("heal", 1_900, 2_000)
+    scripted.op("read", 0, 100).op("read", 950, 1_500).op("read", 1_500, 1_600).op("read", 1_990, 2_990)
+    scripted.op("read", 2_100, 2_150)
+    (fault,) = Performance().check(scripted.history())["faults"]
     assert (fault["f"], fault["start_ms"], fault["heal_ms"]) == ("partition", 1_000, 2_000)
     assert fault["latency_ms"]["read"]["ok"]["count"] == 3
     assert fault["latency_ms"]["read"]["ok"]["1.0"] == 1_000
@@ -62,8 +62,8 @@ def test_a_faults_window_has_what_was_open_in_it() -> None:
 
 
 def test_a_fault_that_is_not_healed_lasts_to_the_end() -> None:
-    story = Timed().nemesis("kill", 0, 1_000).op("read", 2_000, 3_000)
-    (fault,) = Performance().check(story.history())["faults"]
+    scripted = Timed().nemesis("kill", 0, 1_000).op("read", 2_000, 3_000)
+    (fault,) = Performance().check(scripted.history())["faults"]
     assert fault["heal_ms"] is None
     assert fault["throughput"]["read"]["ok"] == 0.5
 

@@ -14,8 +14,8 @@ WHERE_READS_ARE_CONFIRMED = (
 
 
 @pytest.mark.parametrize(("name", "module"), [("read_without_asking", "tests."), (None, "kquorum.raft.")])
-def test_a_planted_bug_outlives_its_planting(name: str | None, module: str) -> None:
-    """This one is of the kind that is taken back when nobody holds it any more."""
+def test_a_planted_bug_survives_its_planting(name: str | None, module: str) -> None:
+    """This one is of the kind that is taken back when no process holds it any more."""
     environment = planted_environment(name or "")
     done = subprocess.run(
         [sys.executable, "-P", "-c", WHERE_READS_ARE_CONFIRMED],

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.jepsen.checkers.linear.checker import Linearizable
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.core.history import NEMESIS, History, Op, OpType, write_history
-from tests.jepsen.core.register_histories import Told, cas, has_an_order, shown, tampered_histories
+from tests.jepsen.core.register_histories import ScriptedHistory, cas, has_an_order, shown, tampered_histories
 from tests.jepsen.porcupine import judge as module
 from tests.jepsen.porcupine.judge import Porcupine, PorcupineUnavailable, Spec, built, judge
 
@@ -35,9 +35,9 @@ def program(porcupine: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said(story: Told, folder: Path, spec: Spec | None = None) -> Verdict:
+def said(scripted: ScriptedHistory, folder: Path, spec: Spec | None = None) -> Verdict:
     path = folder / "history.jsonl"
-    write_history(story.history, path)
+    write_history(scripted.history, path)
     return judge(path, 30, spec=spec, cache=folder)
 
 
@@ -46,26 +46,32 @@ def compared(history: History, folder: Path, spec: Spec | None = None) -> Result
 
 
 def test_a_good_history_is_ok(program: Path) -> None:
-    story = (
-        Told().read(0).cas(0, "a").read(1, "a").cas(1, {"b": [1]}).read(2, {"b": [1]}).read(0, key="other")
+    scripted = (
+        ScriptedHistory()
+        .read(0)
+        .cas(0, "a")
+        .read(1, "a")
+        .cas(1, {"b": [1]})
+        .read(2, {"b": [1]})
+        .read(0, key="other")
     )
-    assert said(story, program) is Verdict.VALID
+    assert said(scripted, program) is Verdict.VALID
 
 
 def test_a_stale_read_is_illegal(program: Path) -> None:
-    assert said(Told().cas(0, "a").read(0), program) is Verdict.INVALID
-    assert said(Told().cas(0, "a").read(1, "b"), program) is Verdict.INVALID
-    assert said(Told().cas(0, "a").read(0, key="other"), program) is Verdict.VALID
+    assert said(ScriptedHistory().cas(0, "a").read(0), program) is Verdict.INVALID
+    assert said(ScriptedHistory().cas(0, "a").read(1, "b"), program) is Verdict.INVALID
+    assert said(ScriptedHistory().cas(0, "a").read(0, key="other"), program) is Verdict.VALID
 
 
 def test_what_is_unfinished_may_happen_or_not(program: Path) -> None:
-    assert said(Told().cas(0, "a", kind=INFO).read(0).read(1, "a"), program) is Verdict.VALID
-    assert said(Told().cas(0, "a", kind=INFO).read(0), program) is Verdict.VALID
-    assert said(Told().cas(0, "a", kind=INFO).read(1, "a").read(0), program) is Verdict.INVALID
-    story = Told()
-    story.begin("cas", cas(0, "a"))
-    assert said(story.read(1, "a"), program) is Verdict.VALID
-    assert said(Told().cas(0, "a", kind=FAIL).read(1, "a"), program) is Verdict.INVALID
+    assert said(ScriptedHistory().cas(0, "a", kind=INFO).read(0).read(1, "a"), program) is Verdict.VALID
+    assert said(ScriptedHistory().cas(0, "a", kind=INFO).read(0), program) is Verdict.VALID
+    assert said(ScriptedHistory().cas(0, "a", kind=INFO).read(1, "a").read(0), program) is Verdict.INVALID
+    scripted = ScriptedHistory()
+    scripted.begin("cas", cas(0, "a"))
+    assert said(scripted.read(1, "a"), program) is Verdict.VALID
+    assert said(ScriptedHistory().cas(0, "a", kind=FAIL).read(1, "a"), program) is Verdict.INVALID
 
 
 @pytest.mark.parametrize(
@@ -73,49 +79,50 @@ def test_what_is_unfinished_may_happen_or_not(program: Path) -> None:
     [(1, Verdict.VALID), (0, Verdict.INVALID), (2, Verdict.INVALID), (None, Verdict.VALID)],
 )
 def test_a_refused_cas_is_a_look(program: Path, found: int | None, expected: Verdict) -> None:
-    story = Told().cas(0, "a").op("cas", cas(0, "b"), {**cas(0, "b"), "found": found}, FAIL)
-    assert said(story, program, REFUSALS) is expected
-    assert said(story, program) is Verdict.VALID
+    scripted = ScriptedHistory().cas(0, "a").op("cas", cas(0, "b"), {**cas(0, "b"), "found": found}, FAIL)
+    assert said(scripted, program, REFUSALS) is expected
+    assert said(scripted, program) is Verdict.VALID
 
 
 def test_a_refusal_that_does_not_say_what_it_found_may_come_of_what_is_unfinished(program: Path) -> None:
     refused = {**cas(1, "z"), "found": None}
-    story = Told().read(0).cas(0, "a", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
-    assert said(story, program, REFUSALS) is Verdict.VALID
-    assert said(story.read(1, "a"), program, REFUSALS) is Verdict.VALID
-    gone = Told().cas(0, "a").cas(1, "b", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
+    scripted = ScriptedHistory().read(0).cas(0, "a", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
+    assert said(scripted, program, REFUSALS) is Verdict.VALID
+    assert said(scripted.read(1, "a"), program, REFUSALS) is Verdict.VALID
+    gone = ScriptedHistory().cas(0, "a").cas(1, "b", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
     assert said(gone, program, REFUSALS) is Verdict.VALID
-    never = Told().read(0).cas(3, "of no effect", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
+    never = ScriptedHistory().read(0).cas(3, "of no effect", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
     assert said(never, program, REFUSALS) is Verdict.VALID
     assert (
-        said(Told().cas(0, "a").op("cas", cas(1, "z"), refused, FAIL), program, REFUSALS) is Verdict.INVALID
+        said(ScriptedHistory().cas(0, "a").op("cas", cas(1, "z"), refused, FAIL), program, REFUSALS)
+        is Verdict.INVALID
     )
 
 
 def test_a_failing_search_with_many_unfinished_operations_comes_to_an_end(program: Path) -> None:
-    story = Told()
+    scripted = ScriptedHistory()
     for version in range(100):
-        story.cas(version, "lost", kind=INFO).cas(version, version).read(version + 1, version)
-    story.cas(100, "happened", kind=INFO).read(101, "happened")
-    assert said(story, program) is Verdict.VALID
-    assert said(story.read(0), program) is Verdict.INVALID
+        scripted.cas(version, "lost", kind=INFO).cas(version, version).read(version + 1, version)
+    scripted.cas(100, "happened", kind=INFO).read(101, "happened")
+    assert said(scripted, program) is Verdict.VALID
+    assert said(scripted.read(0), program) is Verdict.INVALID
 
 
 def test_names_and_the_first_state_are_given(program: Path) -> None:
     spec = Spec(read="register-read", cas="register-cas", version=5, value={"b": 1, "a": [2]}, step=2)
-    story = Told().op("register-read", {"key": "k"}, shown(5, {"a": [2], "b": 1}))
-    story.op("register-cas", cas(5, "x"), {**cas(5, "x"), "version": 7}).read(99, "of another workload")
-    assert said(story, program, spec) is Verdict.VALID
-    assert compared(story.history, program, spec)[VALID_KEY] is Verdict.VALID
-    assert said(story.op("register-read", {"key": "k"}, shown(6, "x")), program, spec) is Verdict.INVALID
+    scripted = ScriptedHistory().op("register-read", {"key": "k"}, shown(5, {"a": [2], "b": 1}))
+    scripted.op("register-cas", cas(5, "x"), {**cas(5, "x"), "version": 7}).read(99, "of another workload")
+    assert said(scripted, program, spec) is Verdict.VALID
+    assert compared(scripted.history, program, spec)[VALID_KEY] is Verdict.VALID
+    assert said(scripted.op("register-read", {"key": "k"}, shown(6, "x")), program, spec) is Verdict.INVALID
 
 
 def test_both_verdicts_are_reported_when_they_agree(program: Path) -> None:
-    history = Told().cas(0, "a").read(1, "a").history
+    history = ScriptedHistory().cas(0, "a").read(1, "a").history
     history.append(Op(type=INFO, f="kill", value=None, process=NEMESIS))
     results = compared(history, program)
     assert (results[VALID_KEY], results["porcupine"], results["search"]) == (Verdict.VALID,) * 3
-    bad = compared(Told().cas(0, "a").read(0).history, program)
+    bad = compared(ScriptedHistory().cas(0, "a").read(0).history, program)
     assert (bad[VALID_KEY], bad["porcupine"], bad["search"]) == (Verdict.INVALID,) * 3
     assert "error" not in bad
 
@@ -140,7 +147,7 @@ def test_a_disagreement_is_invalid_and_a_missing_verdict_is_none(
 ) -> None:
     monkeypatch.setattr(module, "judge", lambda *_, **__: theirs)
     monkeypatch.setattr(Linearizable, "check", lambda *_: {VALID_KEY: ours})
-    results = Porcupine(tmp_path).check(Told().read(0).history)
+    results = Porcupine(tmp_path).check(ScriptedHistory().read(0).history)
     assert results[VALID_KEY] is expected
     assert {"error", "note"} & results.keys() == ({key} if key else set())
 
@@ -150,7 +157,7 @@ def test_without_go_it_is_left_out_with_the_reason(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     with pytest.raises(PorcupineUnavailable, match="no go on the PATH"):
         built()
-    results = Porcupine(tmp_path).check(Told().cas(0, "a").read(0).history)
+    results = Porcupine(tmp_path).check(ScriptedHistory().cas(0, "a").read(0).history)
     assert results == {VALID_KEY: Verdict.VALID, "left_out": "there is no go on the PATH"}
 
 

@@ -12,7 +12,7 @@ from tests.jepsen.core.history import NEMESIS, History, Op, OpType
 from tests.jepsen.faults.catalogue import FAULTS
 
 
-class Story:
+class ScriptedHistory:
     """Everything happens at the second that is given; a fault and its heal are moments, unless told when they end."""
 
     def __init__(self) -> None:
@@ -21,13 +21,13 @@ class Story:
 
     def nemesis(
         self, second: float, f: str, value: object = None, error: str | None = None, ends: float | None = None
-    ) -> "Story":
+    ) -> "ScriptedHistory":
         self._add(Op(type=OpType.INVOKE, f=f, value=value, process=NEMESIS), second)
         done = Op(type=OpType.INFO, f=f, value=value, process=NEMESIS, error=error)
         self._add(done, second if ends is None else ends)
         return self
 
-    def write(self, begins: float, ends: float, kind: OpType = OpType.OK) -> "Story":
+    def write(self, begins: float, ends: float, kind: OpType = OpType.OK) -> "ScriptedHistory":
         self._writers += 1
         self._add(Op(type=OpType.INVOKE, f="create", process=self._writers), begins)
         self._add(Op(type=kind, f="create", process=self._writers), ends)
@@ -43,12 +43,12 @@ class Story:
         self._ops.append(replace(op, time_ns=round(second * SECOND_NS)))
 
 
-def hurt(f: str = "kill-leader", lasts: float = 11) -> Story:
-    """Two faults, a write of which nothing was heard in each, and one that succeeds when all is well again."""
-    story = Story()
+def hurt(f: str = "kill-leader", lasts: float = 11) -> ScriptedHistory:
+    """Two faults with an unanswered write in each, and one write that succeeds after the heal."""
+    scripted = ScriptedHistory()
     for begin in (10.0, 40.0):
-        story.nemesis(begin, f).nemesis(begin + lasts, HEAL).write(begin + 1, begin + 6, OpType.INFO)
-    return story.write(70, 71)
+        scripted.nemesis(begin, f).nemesis(begin + lasts, HEAL).write(begin + 1, begin + 6, OpType.INFO)
+    return scripted.write(70, 71)
 
 
 def test_no_write_in_all_the_time_that_one_node_was_hurt_is_invalid() -> None:
@@ -69,29 +69,34 @@ def test_a_write_that_only_the_heal_let_through_is_none() -> None:
 
 
 def test_a_write_while_the_heal_goes_on_is_none() -> None:
-    story = Story()
+    scripted = ScriptedHistory()
     for begin in (10.0, 40.0):
-        story.nemesis(begin, "kill-leader").write(begin + 1, begin + 6, OpType.INFO)
-        story.nemesis(begin + 11, HEAL, ends=begin + 15).write(begin + 12, begin + 13)
-    assert story.judged()[VALID_KEY] is Verdict.INVALID
+        scripted.nemesis(begin, "kill-leader").write(begin + 1, begin + 6, OpType.INFO)
+        scripted.nemesis(begin + 11, HEAL, ends=begin + 15).write(begin + 12, begin + 13)
+    assert scripted.judged()[VALID_KEY] is Verdict.INVALID
 
 
-NOBODY_TRIED = Story().nemesis(1, "kill-one").nemesis(30, HEAL)
+NO_ATTEMPT = ScriptedHistory().nemesis(1, "kill-one").nemesis(30, HEAL)
 
 
-@pytest.mark.parametrize("story", [hurt(lasts=9), hurt("kill-majority"), NOBODY_TRIED])
-def test_too_little_time_a_lost_majority_and_nobody_who_tried_prove_nothing(story: Story) -> None:
-    assert story.judged()[VALID_KEY] is Verdict.VALID
+@pytest.mark.parametrize("scripted", [hurt(lasts=9), hurt("kill-majority"), NO_ATTEMPT])
+def test_too_little_time_a_lost_majority_and_no_attempt_prove_nothing(scripted: ScriptedHistory) -> None:
+    assert scripted.judged()[VALID_KEY] is Verdict.VALID
 
 
 def test_faults_at_the_same_time_may_take_a_majority_away() -> None:
-    story = hurt().nemesis(12, "slow-links").nemesis(18, HEAL, {FAULT_KEY: "slow-links"})
-    assert (story.judged()[VALID_KEY], story.judged()["faults_of_one_node"]) == (Verdict.VALID, 1)
+    scripted = hurt().nemesis(12, "slow-links").nemesis(18, HEAL, {FAULT_KEY: "slow-links"})
+    assert (scripted.judged()[VALID_KEY], scripted.judged()["faults_of_one_node"]) == (Verdict.VALID, 1)
 
 
 def test_a_fault_that_could_not_be_brought_about_is_none() -> None:
-    story = Story().nemesis(1, "kill-leader", error="no leader").nemesis(30, HEAL).write(2, 7, OpType.INFO)
-    assert (story.judged()[VALID_KEY], story.judged()["faults_of_one_node"]) == (Verdict.VALID, 0)
+    scripted = (
+        ScriptedHistory()
+        .nemesis(1, "kill-leader", error="no leader")
+        .nemesis(30, HEAL)
+        .write(2, 7, OpType.INFO)
+    )
+    assert (scripted.judged()[VALID_KEY], scripted.judged()["faults_of_one_node"]) == (Verdict.VALID, 0)
 
 
 def test_the_faults_it_is_about_are_in_the_catalogue() -> None:

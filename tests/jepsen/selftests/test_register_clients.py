@@ -124,7 +124,7 @@ def test_a_refused_report_is_definite_if_nothing_was_written(error: ErrorCode, d
 
 
 def sent(trespass: str | None) -> dict[str, Any]:
-    """What of the request says who somebody is, and since when; in the in-sync set 103 is the last one."""
+    """The fields of the request that identify a broker and its epoch; in the in-sync set 103 is the last one."""
     answers = altered(ErrorCode.none, 5)
     alter(cast("RawClient", answers), TOPIC_ID, EPOCHS, 4, [LEADER, 103], trespass)
     ((partition,),) = (topic["partitions"] for topic in answers.asked["topics"])

@@ -78,7 +78,7 @@ def test_two_records_of_one_epoch_at_one_offset_conflict(stored: Run) -> None:
     only("conflicts", stored.judged())
 
 
-def test_an_end_of_an_older_epoch_is_behind_and_lawful(stored: Run) -> None:
+def test_an_end_of_an_older_epoch_is_behind_and_valid(stored: Run) -> None:
     stored.write(3, (*COMMON[:2], (1, b"never committed"), (1, b"nor this")))
     results = stored.judged(told=3)
     assert results[VALID_KEY] is Verdict.VALID
@@ -97,7 +97,7 @@ def test_logs_that_differ_in_the_middle_have_rejoined(stored: Run) -> None:
 
 
 @pytest.mark.parametrize(("short", "verdict"), [((3,), Verdict.VALID), ((2, 3), Verdict.INVALID)])
-def test_what_was_told_as_committed_is_held_by_a_majority(
+def test_what_was_reported_as_committed_is_held_by_a_majority(
     stored: Run, short: Iterable[int], verdict: Verdict
 ) -> None:
     for node in short:
@@ -140,7 +140,7 @@ def test_a_flipped_bit_is_damage_unless_disks_were_hurt_on_purpose(stored: Run) 
     assert results["damaged"][0].startswith("node 2: ")
 
 
-def test_a_torn_end_is_lawful_and_told(stored: Run) -> None:
+def test_a_torn_end_is_valid_and_reported(stored: Run) -> None:
     stored.write(2, COMMON, tail=batch(3, 2, b"d")[:-3])
     results = stored.judged()
     assert results[VALID_KEY] is Verdict.VALID

@@ -200,7 +200,7 @@ def test_a_large_timeline_keeps_what_is_near_violations_and_says_what_it_lacks()
     assert values["violations"][0]["times"] == [history[index].time_ns // 1000]
 
 
-def test_processes_have_columns_of_their_own_where_clients_cannot_be_told() -> None:
+def test_processes_have_their_own_columns_where_clients_are_unknown() -> None:
     overlapping = History([*client(0, "create", 0, None), *client(2, "create", 10)])
     assert len(timeline_data(overlapping, {}, {})["columns"]) == 2
     assert len(timeline_data(overlapping, {}, TEST)["columns"]) == 2

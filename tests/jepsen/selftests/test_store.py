@@ -1,4 +1,4 @@
-"""The store: folders that nobody shares, `latest`, and runs that are read back, whatever state they are in."""
+"""The store: folders that no two runs share, `latest`, and runs that are read back, whatever state they are in."""
 
 import json
 import time

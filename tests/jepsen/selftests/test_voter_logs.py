@@ -15,7 +15,7 @@ from kquorum.wire.uuids import uuid_to_text
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_logs import VoterLogs
 from tests.jepsen.checkers.voters import ADD, READ, REMOVE
-from tests.jepsen.selftests.test_voters import MEMBERS, Story
+from tests.jepsen.selftests.test_voters import MEMBERS, ScriptedHistory
 
 # Added to a voter's id.
 ANOTHER_DISK = 10
@@ -37,18 +37,18 @@ def told_at_the_end(path: Path, sets: list[set[int]], told: set[int], log_end: i
         folder = path / "nodes" / str(node) / "data" / FOLDER_NAME
         folder.mkdir(parents=True)
         (folder / f"{0:020d}.log").write_bytes(b"".join(map(voters_batch, itertools.count(), sets)))
-    story = Story()
+    scripted = ScriptedHistory()
     for before, after in itertools.pairwise(sets):
         for f, voters in ((ADD, after - before), (REMOVE, before - after)):
             for voter in voters:
-                story.end(story.asked(f, voter, on=uuid_to_text(disk(voter))))
+                scripted.end(scripted.asked(f, voter, on=uuid_to_text(disk(voter))))
     for node in MEMBERS.quorum:
         value: dict[str, Any] = {"leader": 1, "epoch": 1}
         if node == 1:
             value["voters"] = {str(voter % ANOTHER_DISK): uuid_to_text(disk(voter)) for voter in told}
             value |= {} if log_end is None else {"ends": {"1": log_end, "2": 1}}
-        story.end(story.invoke(READ, node=node, final=True), value)
-    return VoterLogs(path, MEMBERS).check(story.history)
+        scripted.end(scripted.invoke(READ, node=node, final=True), value)
+    return VoterLogs(path, MEMBERS).check(scripted.history)
 
 
 SETS = [{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 4}]
@@ -76,7 +76,7 @@ def test_the_last_leader_tells_the_voters_of_the_log_as_far_as_it_knew_it(
     ("told", "log_end"),
     [({1, 2, 3, 4}, 3), ({1, 2, 4}, 2), ({1, 2}, 3), ({1, 2, 4 + ANOTHER_DISK}, 3)],
 )
-def test_voters_told_by_the_last_leader_that_the_log_lacks_are_untrue(
+def test_voters_of_the_last_leader_that_are_missing_in_the_log_are_invalid(
     tmp_path: Path, told: set[int], log_end: int
 ) -> None:
     results = told_at_the_end(tmp_path, SETS, told, log_end)

@@ -20,7 +20,7 @@ def directory(voter: int) -> str:
     return f"disk-{voter}"
 
 
-class Story:
+class ScriptedHistory:
     """A history of a quorum, told one operation after the other."""
 
     def __init__(self) -> None:
@@ -31,17 +31,17 @@ class Story:
         op = Op(type=OpType.INVOKE, f=f, value=value, process=next(self._processes), **more)
         return self.history.append(op)
 
-    def end(self, invoked: Op, value: Any = None, kind: OpType = OpType.OK) -> "Story":
+    def end(self, invoked: Op, value: Any = None, kind: OpType = OpType.OK) -> "ScriptedHistory":
         self.history.append(invoked.ended(kind, invoked.value if value is None else value))
         return self
 
     def asked(self, f: str, voter: int, on: str = "") -> Op:
         return self.invoke(f, {"voter": voter, "directory": on or directory(voter), "via": 1})
 
-    def add(self, voter: int, kind: OpType = OpType.OK, on: str = "") -> "Story":
+    def add(self, voter: int, kind: OpType = OpType.OK, on: str = "") -> "ScriptedHistory":
         return self.end(self.asked(ADD, voter, on), kind=kind)
 
-    def remove(self, voter: int, kind: OpType = OpType.OK) -> "Story":
+    def remove(self, voter: int, kind: OpType = OpType.OK) -> "ScriptedHistory":
         return self.end(self.asked(REMOVE, voter), kind=kind)
 
     def read(
@@ -52,7 +52,7 @@ class Story:
         epoch: int = 1,
         final: bool = False,
         mark: int | None = None,
-    ) -> "Story":
+    ) -> "ScriptedHistory":
         """Without voters it is the answer of a node that does not lead; without a mark that of an older history."""
         value: dict[str, Any] = {"leader": leader, "epoch": epoch}
         if voters:
@@ -61,7 +61,7 @@ class Story:
             value["high_watermark"] = mark
         return self.end(self.invoke(READ, node=node, final=final), value)
 
-    def put(self, topic: int) -> "Story":
+    def put(self, topic: int) -> "ScriptedHistory":
         return self.end(self.invoke(PUT, topic, node=BROKER))
 
     def judged(self, *voters: int, topics: tuple[int, ...] = (), epoch: int = 1) -> Results:
@@ -76,8 +76,8 @@ class Story:
         return Voters(MEMBERS).check(self.history)
 
 
-def good() -> Story:
-    return Story().read(*ALL).add(4).read(*ALL, 4).remove(4).put(1)
+def good() -> ScriptedHistory:
+    return ScriptedHistory().read(*ALL).add(4).read(*ALL, 4).remove(4).put(1)
 
 
 def only(anomaly: str, results: Results) -> list[Any]:
@@ -97,7 +97,7 @@ def test_a_good_history_is_valid() -> None:
 
 
 def test_without_any_acknowledged_change_nothing_is_proved() -> None:
-    assert Story().read(*ALL).judged(*ALL)[VALID_KEY] is Verdict.UNKNOWN
+    assert ScriptedHistory().read(*ALL).judged(*ALL)[VALID_KEY] is Verdict.UNKNOWN
 
 
 def test_two_leaders_in_one_epoch_are_invalid() -> None:
@@ -112,8 +112,8 @@ def test_an_acknowledged_add_that_is_gone_is_lost() -> None:
 
 
 def test_an_acknowledged_remove_that_is_undone_is_lost() -> None:
-    story = Story().add(4).remove(3)
-    (found,) = only("lost", story.judged(*ALL, 4, epoch=2))
+    scripted = ScriptedHistory().add(4).remove(3)
+    (found,) = only("lost", scripted.judged(*ALL, 4, epoch=2))
     assert (found["voter"], found["may_be"]) == (3, ["no voter"])
 
 
@@ -139,8 +139,8 @@ def test_two_acknowledged_adds_without_a_remove_contradict_each_other() -> None:
 
 def test_a_remove_needs_an_add_of_its_own_before_it() -> None:
     for first in (OpType.OK, OpType.INFO):
-        story = good().add(4, first).remove(4).remove(4)
-        (found,) = only("contradictory", story.judged(*ALL, topics=(1,), epoch=2))
+        scripted = good().add(4, first).remove(4).remove(4)
+        (found,) = only("contradictory", scripted.judged(*ALL, topics=(1,), epoch=2))
         assert (found["voter"], found["change"]) == (4, REMOVE)
 
 
@@ -150,59 +150,59 @@ def test_a_new_disk_is_another_voter() -> None:
 
 
 def test_changes_at_the_same_time_may_take_hold_in_either_order() -> None:
-    story = good()
-    add, remove = story.asked(ADD, 4), story.asked(REMOVE, 4)
-    results = story.end(remove).end(add).judged(*ALL, topics=(1,))
+    scripted = good()
+    add, remove = scripted.asked(ADD, 4), scripted.asked(REMOVE, 4)
+    results = scripted.end(remove).end(add).judged(*ALL, topics=(1,))
     assert results[VALID_KEY] is Verdict.VALID, results
 
 
 def test_voters_that_come_and_go_unasked_are_unexplained() -> None:
-    story = good().read(*ALL).add(4, OpType.INFO).read(1, 2, 4)
-    found = only("unexplained", story.judged(*ALL, topics=(1,)))
+    scripted = good().read(*ALL).add(4, OpType.INFO).read(1, 2, 4)
+    found = only("unexplained", scripted.judged(*ALL, topics=(1,)))
     assert [(each["change"], each["voter"]) for each in found] == [(REMOVE, 3), (ADD, 3), (REMOVE, 4)]
 
 
 def test_a_voter_of_the_beginning_that_is_missing_at_once_is_unexplained() -> None:
-    results = Story().read(1, 2, epoch=7).add(4).remove(4).judged(*ALL, epoch=8)
+    results = ScriptedHistory().read(1, 2, epoch=7).add(4).remove(4).judged(*ALL, epoch=8)
     assert only("unexplained", results)[0]["voter"] == 3
 
 
 def test_a_change_that_ended_before_cannot_explain_a_later_one() -> None:
-    story = Story().add(4).read(*ALL, 4).remove(4).read(*ALL).read(*ALL, 4).read(*ALL)
-    found = only("unexplained", story.judged(*ALL))
+    scripted = ScriptedHistory().add(4).read(*ALL, 4).remove(4).read(*ALL).read(*ALL, 4).read(*ALL)
+    found = only("unexplained", scripted.judged(*ALL))
     assert [each["change"] for each in found] == [ADD, REMOVE]
 
 
 def test_another_leader_may_not_know_of_what_was_not_committed() -> None:
-    story = good().add(4, OpType.INFO).read(*ALL, 4).read(*ALL, node=2, leader=2, epoch=2)
-    story.read(*ALL, final=True, node=2, leader=2, epoch=2)
+    scripted = good().add(4, OpType.INFO).read(*ALL, 4).read(*ALL, node=2, leader=2, epoch=2)
+    scripted.read(*ALL, final=True, node=2, leader=2, epoch=2)
     for node in (1, 3, 4):
-        story.read(node=node, leader=2, epoch=2, final=True)
-    story.end(story.invoke(LIST, node=BROKER, final=True), [1])
-    assert story.verdict()[VALID_KEY] is Verdict.VALID
+        scripted.read(node=node, leader=2, epoch=2, final=True)
+    scripted.end(scripted.invoke(LIST, node=BROKER, final=True), [1])
+    assert scripted.verdict()[VALID_KEY] is Verdict.VALID
 
 
 def test_controllers_that_follow_different_leaders_at_the_end_are_unsettled() -> None:
-    story = good().read(*ALL, final=True).read(node=2, final=True).read(node=3, final=True)
-    story.read(node=4, leader=-1, epoch=2, final=True)
-    story.end(story.invoke(LIST, node=BROKER, final=True), [1])
-    (found,) = only("unsettled", story.verdict())
+    scripted = good().read(*ALL, final=True).read(node=2, final=True).read(node=3, final=True)
+    scripted.read(node=4, leader=-1, epoch=2, final=True)
+    scripted.end(scripted.invoke(LIST, node=BROKER, final=True), [1])
+    (found,) = only("unsettled", scripted.verdict())
     assert found["4"] == {"leader": -1, "epoch": 2}
 
 
 def test_a_controller_that_gave_no_final_read_leaves_doubt() -> None:
-    story = good().read(*ALL, final=True)
-    story.end(story.invoke(LIST, node=BROKER, final=True), [1])
-    results = story.verdict()
+    scripted = good().read(*ALL, final=True)
+    scripted.end(scripted.invoke(LIST, node=BROKER, final=True), [1])
+    results = scripted.verdict()
     assert results[VALID_KEY] is Verdict.UNKNOWN
     assert results["controllers_without_final_read"] == [2, 3, 4]
 
 
-def changed_twice(story: Story, *marks: int | None, epoch: int = 1) -> Story:
+def changed_twice(scripted: ScriptedHistory, *marks: int | None, epoch: int = 1) -> ScriptedHistory:
     """Two voters are asked for and told as soon as that, with these high watermarks."""
-    add, other = story.asked(ADD, 4), story.asked(REMOVE, 3)
-    story.read(*ALL, mark=marks[0]).read(1, 2, 4, mark=marks[-1], epoch=epoch)
-    return story.end(add).end(other).add(3)
+    add, other = scripted.asked(ADD, 4), scripted.asked(REMOVE, 3)
+    scripted.read(*ALL, mark=marks[0]).read(1, 2, 4, mark=marks[-1], epoch=epoch)
+    return scripted.end(add).end(other).add(3)
 
 
 def test_two_voters_changed_while_nothing_was_committed_are_two_changes_at_once() -> None:
@@ -211,11 +211,11 @@ def test_two_voters_changed_while_nothing_was_committed_are_two_changes_at_once(
     assert found["changed"] == [(3, directory(3)), (4, directory(4))]
 
 
-def test_two_changes_are_told_by_a_set_between_them_as_well() -> None:
-    story = good()
-    add, other = story.asked(ADD, 4), story.asked(REMOVE, 3)
-    story.read(*ALL, mark=7).read(*ALL, 4, mark=7).read(1, 2, 4, mark=7).end(add).end(other).add(3)
-    assert only("two_changes_at_once", story.judged(*ALL, 4, topics=(1,)))[0]["changed"][0] == (
+def test_two_changes_are_implied_by_the_set_between_them() -> None:
+    scripted = good()
+    add, other = scripted.asked(ADD, 4), scripted.asked(REMOVE, 3)
+    scripted.read(*ALL, mark=7).read(*ALL, 4, mark=7).read(1, 2, 4, mark=7).end(add).end(other).add(3)
+    assert only("two_changes_at_once", scripted.judged(*ALL, 4, topics=(1,)))[0]["changed"][0] == (
         3,
         directory(3),
     )
@@ -228,21 +228,21 @@ def test_changes_of_which_one_may_have_been_committed_are_valid(marks: tuple[Any
 
 
 def test_one_change_that_is_not_committed_yet_is_valid() -> None:
-    story = good()
-    add = story.asked(ADD, 4)
-    results = story.read(*ALL, mark=7).read(*ALL, 4, mark=7).end(add).judged(*ALL, 4, topics=(1,))
+    scripted = good()
+    add = scripted.asked(ADD, 4)
+    results = scripted.read(*ALL, mark=7).read(*ALL, 4, mark=7).end(add).judged(*ALL, 4, topics=(1,))
     assert results[VALID_KEY] is Verdict.VALID, results
 
 
 def test_a_leader_that_is_no_voter_when_all_is_settled_is_outside() -> None:
-    story = good().add(4).remove(1)
-    (found,) = only("leader_outside", story.judged(2, 3, 4, topics=(1,)))
+    scripted = good().add(4).remove(1)
+    (found,) = only("leader_outside", scripted.judged(2, 3, 4, topics=(1,)))
     assert (found["leader"], found["voters"]) == (1, [2, 3, 4])
 
 
 def test_a_leader_may_lead_until_its_own_removal_is_committed() -> None:
-    story = good().add(4).remove(1).read(2, 3, 4).add(1)
-    assert story.judged(*ALL, 4, topics=(1,))[VALID_KEY] is Verdict.VALID
+    scripted = good().add(4).remove(1).read(2, 3, 4).add(1)
+    assert scripted.judged(*ALL, 4, topics=(1,))[VALID_KEY] is Verdict.VALID
 
 
 def test_an_acknowledged_topic_that_no_broker_shows_is_lost() -> None:
@@ -251,11 +251,11 @@ def test_an_acknowledged_topic_that_no_broker_shows_is_lost() -> None:
 
 
 def test_what_the_nemesis_changed_when_it_replaced_a_disk_is_explained() -> None:
-    story = good()
-    heal = story.history.append(Op(type=OpType.INVOKE, f="heal", process=NEMESIS))
+    scripted = good()
+    heal = scripted.history.append(Op(type=OpType.INVOKE, f="heal", process=NEMESIS))
     value = {"started": [3], "told": ["remove-voter: done", "add-voter: done"]}
-    story.history.append(heal.ended(OpType.INFO, value))
-    results = story.read(1, 2).read(*ALL).remove(3).read(1, 2).add(3).judged(*ALL, topics=(1,))
+    scripted.history.append(heal.ended(OpType.INFO, value))
+    results = scripted.read(1, 2).read(*ALL).remove(3).read(1, 2).add(3).judged(*ALL, topics=(1,))
     assert results[VALID_KEY] is Verdict.VALID, results
     only("unexplained", good().read(1, 2).read(*ALL).judged(*ALL, topics=(1,)))
 
@@ -267,7 +267,7 @@ def test_the_search_stays_small_with_many_changes_in_doubt() -> None:
 
 
 def test_a_leader_that_comes_after_all_have_agreed_unsettles_nothing() -> None:
-    story = good()
-    story.judged(*ALL, topics=(1,))
-    results = story.read(node=2, leader=3, epoch=2, final=True).verdict()
+    scripted = good()
+    scripted.judged(*ALL, topics=(1,))
+    results = scripted.read(node=2, leader=3, epoch=2, final=True).verdict()
     assert (results[VALID_KEY], results["last_voters"] is not None) == (Verdict.VALID, True)

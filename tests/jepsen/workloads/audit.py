@@ -1,4 +1,4 @@
-"""The workload audit: administrative changes, of which the audit of the logs has to tell the same as the clients."""
+"""The workload audit: administrative changes; the audit of the logs has to agree with the clients' records of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -45,8 +45,8 @@ class Topic:
 
 
 class Audit:
-    """One client at a time changes a topic, so that the order of its changes is known; after a change in doubt nobody
-    touches it any more."""
+    """One client at a time changes a topic, so that the order of its changes is known; after a change in doubt no
+    client touches it any more."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup

@@ -31,7 +31,7 @@ _CONFIG_RECORD = "ConfigRecord"
 
 
 def create_topic(client: RawClient, name: str, timeout_ms: int) -> None:
-    """Nobody else creates it, so it is well if it exists. Raises ClientError."""
+    """No other client creates it, so it may exist already. Raises ClientError."""
     topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
     values = {"topics": [topic], "timeout_ms": timeout_ms, "validate_only": False}
     (result,) = client.request(ApiKey.CREATE_TOPICS, values).topics
@@ -97,14 +97,14 @@ class ConfirmedConfigs:
             except grpc.RpcError as error:
                 if error.code() is not grpc.StatusCode.OUT_OF_RANGE:
                     raise client_error(error) from error
-                self._begin_anew(stub, timeout_s)
+                self._restart(stub, timeout_s)
 
     def _read_log(self, stub: Any, timeout_s: float) -> None:
         request = pb.ReadLogRequest(from_offset=self._next_offset, consistency=pb.LINEARIZABLE)
         for record in stub.ReadLog(request, timeout=timeout_s):
             self.replay(record)
 
-    def _begin_anew(self, stub: Any, timeout_s: float) -> None:
+    def _restart(self, stub: Any, timeout_s: float) -> None:
         """The log begins behind what was read: its newest snapshot has what is missing. Raises ClientError."""
         try:
             header = next(iter(stub.CopyLog(pb.CopyLogRequest(), timeout=timeout_s)))

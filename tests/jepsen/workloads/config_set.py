@@ -1,7 +1,7 @@
 """The workload config-set: items appended to and subtracted from list configs, and a plain config that is set.
 
 Two clients who append at the same time must both be heard: an item whose append was acknowledged is there until
-somebody asks to subtract it. Items are never used twice, so they live as the topics of topics-set do, and brokers'
+a client asks to subtract it. Items are never used twice, so they live as the topics of topics-set do, and brokers'
 answers are judged by the same rules (`SetFull`). Half of the clients ask controllers, which are to answer for their
 own changes; these also read with a promise, and what they read must be linearizable.
 """

@@ -63,7 +63,7 @@ class BrokerPlace:
 
 
 class ControllerPlace:
-    """Whoever leads, as its home knows it (`Controllers`)."""
+    """The leader, as its home knows it (`Controllers`)."""
 
     def __init__(self, setup: Setup, home: int) -> None:
         self._setup = setup

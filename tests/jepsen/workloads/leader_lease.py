@@ -1,6 +1,6 @@
 """The workload leader-lease: who may write, asked of the controllers themselves, and who leads partitions.
 
-Writers speak to one controller each, leader or not, and go on asking one that lost its office. What was acknowledged
+Writers speak to one controller each, leader or not, and go on asking one that lost leadership. What was acknowledged
 is then looked up in the committed log of that same controller: there it has an offset and an epoch. Meanwhile the
 leader is asked to hand over now and then, the preferred leaders of some partitions change, every controller is asked
 whether it leads, and a broker that does not exist registers again and again.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 
 from tests.jepsen.checkers.broker_epochs import REJOIN, BrokerEpochs
 from tests.jepsen.checkers.claims import CLAIM, Claims
-from tests.jepsen.checkers.lease import OFFICE, WRITE_AT, LeaderLease
+from tests.jepsen.checkers.lease import LEADERSHIP, WRITE_AT, LeaderLease
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, LeaseWrites
 from tests.jepsen.checkers.verdicts import Checker
 from tests.jepsen.core.generator import (
@@ -27,17 +27,17 @@ from tests.jepsen.core.generator import (
     UntilOk,
 )
 from tests.jepsen.core.history import Op, OpType
+from tests.jepsen.workloads.leadership_workers import ClaimWorker, RejoinWorker, TransferWorker
 from tests.jepsen.workloads.lease_workers import (
     MARKER_PREFIX,
     BrokerWorker,
     MarkerPlaces,
     WriteAtWorker,
 )
-from tests.jepsen.workloads.office_workers import ClaimWorker, RejoinWorker, TransferWorker
 from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
 
 NAME = "leader-lease"
-MAKE_OFFICES, SWAP, TRANSFER = "make-offices", "swap", "transfer"
+MAKE_LEADERSHIPS, SWAP, TRANSFER = "make-leaderships", "swap", "transfer"
 OFFICES_PER_S, SWAPS_PER_S, TRANSFERS_PER_S = 4.0, 1.0, 0.12
 CLAIMS_PER_S, REJOINS_PER_S = 6.0, 0.3
 _WRITERS_EACH = 2
@@ -73,7 +73,9 @@ class LeaderLeaseWorkload:
         swapper, transferrer, joiner = range(self._askers, self._askers + 3)
         going_on = SideBySide(
             self._at(range(self._writers), self._setup.rate, self._write),
-            self._at(range(self._writers, self._readers), OFFICES_PER_S, lambda turn: turn.invoke(OFFICE)),
+            self._at(
+                range(self._writers, self._readers), OFFICES_PER_S, lambda turn: turn.invoke(LEADERSHIP)
+            ),
             self._at(range(self._readers, self._askers), CLAIMS_PER_S, lambda turn: turn.invoke(CLAIM)),
             self._at([swapper], SWAPS_PER_S, lambda turn: turn.invoke(SWAP)),
             self._at([transferrer], TRANSFERS_PER_S, lambda turn: turn.invoke(TRANSFER)),
@@ -88,11 +90,11 @@ class LeaderLeaseWorkload:
         """
         writes = Only(lambda turn: turn.seat < self._writers, UntilOk(self._write_last))
         rejoins = Phases(self._rejoined(), self._rejoined())
-        offices = self._at_each_broker(OFFICE, lambda op: op.type is OpType.OK)
+        leaderships = self._at_each_broker(LEADERSHIP, lambda op: op.type is OpType.OK)
         return Phases(
             SideBySide(TimeLimit(RECOVERY_NS, writes), TimeLimit(RECOVERY_NS, rejoins)),
             self._at_each_broker(LIST_WRITES, self._shows_last),
-            offices,
+            leaderships,
         )
 
     def _at_each_broker(self, f: str, is_done: Callable[[Op], bool]) -> Generator:
@@ -108,7 +110,7 @@ class LeaderLeaseWorkload:
         return op.type is OpType.OK and self._barrier in op.value
 
     def _made(self) -> Generator:
-        make = UntilOk(lambda turn: turn.invoke(MAKE_OFFICES))
+        make = UntilOk(lambda turn: turn.invoke(MAKE_LEADERSHIPS))
         return Only(lambda turn: turn.seat == self._askers, make)
 
     def _rejoined(self) -> Generator:
@@ -133,7 +135,7 @@ KIND = WorkloadKind(
     make=LeaderLeaseWorkload,
     checkers=_checkers,
     writes=frozenset({WRITE_AT}),
-    reads=frozenset({OFFICE}),
+    reads=frozenset({LEADERSHIP}),
     incidental=frozenset({SWAP, TRANSFER, REJOIN}),
     seats_min=lambda members: _WRITERS_EACH * len(members.quorum) + len(members.all) + 3,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from kquorum.node.config.addresses import HostPort
 from kquorum.wire.protocol.apis import ApiKey
-from tests.jepsen.checkers.lease import OFFICE
+from tests.jepsen.checkers.lease import LEADERSHIP
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, UNPLACED
 from tests.jepsen.core.client import RawClient, TopicsClient
 from tests.jepsen.core.errors import ClientError, refused, unanswered
@@ -16,11 +16,11 @@ from tests.jepsen.core.inspector import Inspector, LogFollower, Seen
 from tests.jepsen.workloads.connected import raw_client, topics_client
 from tests.jepsen.workloads.workload import Setup
 
-OFFICES_TOPIC = "offices"
-OFFICES = 6
+LEADERSHIPS_TOPIC = "leaderships"
+PARTITIONS_LED = 6
 _PLACE_TIMEOUT_S = 3.0
 MARKER_PREFIX = "lease-"
-_READS = frozenset({OFFICE, LIST_WRITES})
+_READS = frozenset({LEADERSHIP, LIST_WRITES})
 _PREFERRED = 0
 _ELECTION_NOT_NEEDED = 84
 
@@ -106,7 +106,7 @@ class WriteAtWorker:
 
 
 class BrokerWorker:
-    """Shows what a broker knows of the offices; makes them, and changes their preferred leaders."""
+    """Shows what a broker knows of the leaderships; makes them, and changes their preferred leaders."""
 
     def __init__(self, setup: Setup, broker_id: int) -> None:
         self._setup = setup
@@ -122,11 +122,11 @@ class BrokerWorker:
     def invoke(self, op: Op) -> Op:
         assert self._raw is not None
         try:
-            if op.f == OFFICE:
-                return op.ended(OpType.OK, self._offices(self._raw))
+            if op.f == LEADERSHIP:
+                return op.ended(OpType.OK, self._leaderships(self._raw))
             if op.f == LIST_WRITES:
                 return op.ended(OpType.OK, self._writes(self._raw))
-            return op.ended(OpType.OK, (self._make if op.f == "make-offices" else self._swap)(self._raw))
+            return op.ended(OpType.OK, (self._make if op.f == "make-leaderships" else self._swap)(self._raw))
         except ClientError as error:
             kind = OpType.FAIL if error.definite or op.f in _READS else OpType.INFO
             return op.ended(kind, op.value, error.reason)
@@ -135,11 +135,11 @@ class BrokerWorker:
         if self._raw is not None:
             self._raw.close()
 
-    def _offices(self, raw: RawClient) -> dict[str, Any]:
+    def _leaderships(self, raw: RawClient) -> dict[str, Any]:
         response = raw.request(
             ApiKey.METADATA,
             {
-                "topics": ({"name": OFFICES_TOPIC, "topic_id": None},),
+                "topics": ({"name": LEADERSHIPS_TOPIC, "topic_id": None},),
                 "allow_auto_topic_creation": False,
                 "include_topic_authorized_operations": False,
             },
@@ -167,10 +167,10 @@ class BrokerWorker:
                 "partition_index": place,
                 "broker_ids": tuple(brokers[(place + each) % len(brokers)] for each in range(replicas)),
             }
-            for place in range(OFFICES)
+            for place in range(PARTITIONS_LED)
         ]
         topic = {
-            "name": OFFICES_TOPIC,
+            "name": LEADERSHIPS_TOPIC,
             "num_partitions": -1,
             "replication_factor": -1,
             "assignments": assignments,
@@ -185,7 +185,7 @@ class BrokerWorker:
             raise refused(int(code), code.name, response.topics[0].error_message)
 
     def _swap(self, raw: RawClient) -> dict[str, Any]:
-        brokers, place = self._setup.members.brokers, self._random_source.randrange(OFFICES)
+        brokers, place = self._setup.members.brokers, self._random_source.randrange(PARTITIONS_LED)
         replicas = self._random_source.sample(brokers, min(2, len(brokers)))
         wanted = {"partition_index": place, "replicas": tuple(replicas)}
         response = raw.request(
@@ -193,7 +193,7 @@ class BrokerWorker:
             {
                 "timeout_ms": self._timeout_ms,
                 "allow_replication_factor_change": True,
-                "topics": [{"name": OFFICES_TOPIC, "partitions": [wanted]}],
+                "topics": [{"name": LEADERSHIPS_TOPIC, "partitions": [wanted]}],
             },
         )
         check_reassigned(response)
@@ -201,7 +201,7 @@ class BrokerWorker:
             ApiKey.ELECT_LEADERS,
             {
                 "election_type": _PREFERRED,
-                "topic_partitions": [{"topic": OFFICES_TOPIC, "partitions": (place,)}],
+                "topic_partitions": [{"topic": LEADERSHIPS_TOPIC, "partitions": (place,)}],
                 "timeout_ms": self._timeout_ms,
             },
         )

@@ -1,6 +1,6 @@
 """Brokers that the harness only pretends to run: they register, send heartbeats, and hold nothing.
 
-Partitions can be placed on them, and whoever has their epochs may report in-sync sets in their name. Heartbeats
+Partitions can be placed on them, and a client that has their epochs may report in-sync sets in their name. Heartbeats
 come from a thread of their own, so that no operation of a client that waits for a dead leader lets a session end.
 """
 

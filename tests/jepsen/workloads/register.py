@@ -8,8 +8,8 @@ Only clients change a partition here, for the pretend brokers stay alive: their 
 own, which is on no link that a fault could cut. Should one be fenced nevertheless, the controller has changed
 in-sync sets by itself, and what looks like a violation is in doubt (`Undisturbed`).
 
-Some reports are a `trespass` (tests.jepsen.checkers.trespass): nobody may do that, and nothing comes of it. If one were
-accepted, or refused and carried out all the same, the epoch would have moved by nobody's cas, and those who judge the
+Some reports are a `trespass` (tests.jepsen.checkers.trespass): they are forbidden, and have no effect. If one were
+accepted, or refused and carried out all the same, the epoch would have moved without a cas, and the checkers of the
 order say so as well: a phantom.
 
 A key is given up after `_KEY_OPS` operations that did not fail, so that the search for an order of them stays short,
@@ -56,7 +56,7 @@ _IMPATIENT_S = 0.7
 
 @dataclass(slots=True)
 class Key:
-    """What clients were told of its versions, and how many operations did not fail. `is_doubtful`: nobody knows
+    """What clients saw of its versions, and how many operations did not fail. `is_doubtful`: it is unknown
     whether the newest one told of is still the one that counts."""
 
     number: int
@@ -89,10 +89,10 @@ class Register:
         self._trespasses = cycle(OWN_CODES)
 
     def seats(self) -> Sequence[Seat]:
-        """Each client is at home at one controller, so that some are with a leader whom nobody follows any more.
+        """Each client is at home at one controller, so that some are with a leader that no node follows any more.
 
         The first at each home only reads, for all that write there soon wait; and every other round is impatient,
-        so that there is somebody to write as soon as another controller leads.
+        so that a client writes as soon as another controller leads.
         """
         setup, controllers = self._setup, self._setup.members.quorum
         assert setup.concurrency >= 2 * len(controllers), (

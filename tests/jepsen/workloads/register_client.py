@@ -56,7 +56,7 @@ def topic_of(key: int) -> str:
 
 
 class RegisterWorker:
-    """Does what Register asks. `topic_ids` is common to all workers: whoever creates a key adds its topic's."""
+    """Does what Register asks. `topic_ids` is common to all workers: the worker that creates a key adds its topic's."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class RegisterWorker:
         return {**op.value, "version": version, "by": leader}
 
     def _trespass(self, client: RawClient, asked: Mapping[str, Any], epochs: Mapping[int, int]) -> str | None:
-        """The name of the code it was refused with, None if it was accepted. Raises ClientError if nobody knows."""
+        """The name of the code it was refused with, None if it was accepted. Raises ClientError if that is unknown."""
         topic_id = self._topic_ids[asked["key"]]
         try:
             alter(client, topic_id, epochs, asked["expected"], asked["value"], asked["as"])
@@ -120,7 +120,7 @@ class RegisterWorker:
 
 
 def read(inspector: Inspector, key: int) -> dict[str, object]:
-    """Raises ClientError. A key that is not there has NO_VERSION: nobody deletes any, so none can be missing."""
+    """Raises ClientError. A key that is not there has NO_VERSION: no client deletes keys, so none can be missing."""
     chunks = inspector.image(pb.LINEARIZABLE, (topic_of(key),))
     for partition in (one for chunk in chunks for topic in chunk.topics.topics for one in topic.partitions):
         return {"key": key, "version": partition.partition_epoch, "value": list(partition.isr)}

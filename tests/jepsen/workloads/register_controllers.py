@@ -11,7 +11,7 @@ from tests.jepsen.workloads.workload import Setup
 
 LOOKUP_TIMEOUT_S = 1.0
 _CONTROLLER_ENDPOINTS = 2
-_NOBODY = -1
+_NO_LEADER = -1
 _QUORUM: dict[str, object] = {
     "topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
 }
@@ -21,7 +21,7 @@ class Controllers:
     """Of one worker, and used in its thread alone.
 
     Asked first is `home`, and what it says is believed if the one that it names says so too. So a client whose home
-    is a leader that nobody follows any more stays with it, as clients do; the others go where the quorum went.
+    is a leader that no node follows any more stays with it, as clients do; the others go where the quorum went.
     """
 
     def __init__(self, setup: Setup, home: int, timeout_s: float) -> None:
@@ -41,7 +41,7 @@ class Controllers:
         denied: set[int] = set()
         for node_id in self._in_order:
             named = self._named_by(node_id)
-            if named == _NOBODY:
+            if named == _NO_LEADER:
                 break  # whom others still name has perhaps been left behind, and to wait there would be in vain
             if named in self._in_order and named not in denied:
                 if self._leads(named):

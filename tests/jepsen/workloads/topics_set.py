@@ -77,7 +77,7 @@ class TopicsSet:
         setup, nodes = self._setup, self._nodes
         places = [nodes[place % len(nodes)] for place in range(setup.concurrency)]
         of_set = [Seat(make_worker(setup.network, node, setup.op_timeout_s), node) for node in places]
-        # Whoever races does so through another broker, if there is one: the controller has to decide.
+        # The racing client uses another broker, if there is one: the controller has to decide.
         others = (nodes[0], nodes[-1], nodes[-1])
         return of_set + [
             Seat(make_name_worker(setup.network, node, setup.op_timeout_s), node) for node in others
@@ -162,7 +162,7 @@ class Races:
             self._not_off = self._random_source.sample(self._seats, len(self._seats))
             self._count += 1
             self._due_ns = context.time_ns + round(self._random_source.expovariate(1) * self._mean_ns)
-        # Nobody else asks the one that is to go second, so it is free still.
+        # No other operation uses the one that is to go second, so it is free still.
         turn = racers[self._not_off.pop()]
         return turn.invoke(RACE, {"name": f"{_RACE_PREFIX}{self._count:06d}"})
 

@@ -35,7 +35,7 @@ class VoterBook:
     """Keeps enough voters for the faults of a run.
 
     Never fewer than one below those that the quorum began with, nor than three: a majority of two that lose a disk is
-    gone for good, and lawfully so. The clients race with each other, so each voter counts as gone once anybody began
+    gone for good, and lawfully so. The clients race with each other, so each voter counts as gone once a client began
     to remove it, and as there only when nothing about it is in doubt.
     """
 
@@ -64,7 +64,7 @@ class VoterBook:
             self._hear_add(op)
 
     def choose(self, random_source: Random) -> Change | None:
-        """None while nobody knows the voters."""
+        """None while the voters are unknown."""
         if self._told is None:
             return None
         voters, observers = self._told.ids("voters"), self._told.ids("observers")

@@ -101,10 +101,10 @@ def refusal(code: int, name: str, message: str | None, *, via: int) -> ClientErr
     """A broker sends a request again when its controller is gone: what it was told last says nothing of the first."""
     error = refused(code, name, message)
     asked_once = via < FIRST_BROKER
-    is_told = code in (_DUPLICATE_VOTER, _VOTER_NOT_FOUND) or any(
+    is_answered = code in (_DUPLICATE_VOTER, _VOTER_NOT_FOUND) or any(
         words in (message or "") for words in _NOT_BEGUN
     )
-    return ClientError(error.reason, definite=error.definite or (asked_once and is_told))
+    return ClientError(error.reason, definite=error.definite or (asked_once and is_answered))
 
 
 class VotersReader(Connected[RawClient]):

@@ -241,7 +241,8 @@ class Admin:
         led = [
             (topic, partition_id)
             for topic in machine.image.topics.by_id.values()
-            for partition_id in topic.partitions.led_by(machine.host.node_id).tolist()
+            for partition_id, state in topic.partitions.items()
+            if state.leader == machine.host.node_id
         ]
         node = machine.host.node
         target = self.world.hosts.get(node.leader_id) if node is not None else None

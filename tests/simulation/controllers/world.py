@@ -37,7 +37,7 @@ def options_for(options: Options) -> Options:
 
 
 class ControllerHistory(History):
-    """What clients were told is checked when they are told it."""
+    """Each response to a client is checked when it is sent."""
 
     def __init__(self, world: "ControllerWorld") -> None:
         super().__init__()

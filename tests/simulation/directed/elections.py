@@ -1,4 +1,4 @@
-"""Who may lead, who may disturb, and how long nobody does."""
+"""Which node may lead, which may disturb, and how long there is no leader."""
 
 from functools import partial
 
@@ -99,7 +99,7 @@ def deliver_vote_request(stage: Stage, votes: Rule, candidate: int, voter: int) 
 
 @schedule(partial(Stage, 4))
 def two_halves(stage: Stage) -> None:
-    """Of four voters that fall in two halves neither half elects anybody."""
+    """Of four voters that fall in two halves neither half elects a leader."""
     stage.cut_off(1, 2)
     stage.run(3000)
     if stage.leads() != -1:

@@ -61,7 +61,7 @@ def full_disk_and_no_leader(stage: Stage) -> None:
     stage.failing_disks.make_room(stage.hosts[2])
 
 
-def _damage(stage: Stage, node_id: int, batches: int) -> None:
+def damage(stage: Stage, node_id: int, batches: int) -> None:
     """This node is off, and has lost the last batches of its log."""
     host = stage.hosts[node_id]
     if host.node is not None:
@@ -71,10 +71,10 @@ def _damage(stage: Stage, node_id: int, batches: int) -> None:
 
 
 @schedule(Stage)
-def damaged_voter_helps_nobody(stage: Stage) -> None:
+def damaged_voter_withholds_its_vote(stage: Stage) -> None:
     """A voter that lost part of its log votes for no candidate that may lack what it had acknowledged."""
     _commit_without_node_3(stage)
-    _damage(stage, 2, 3)
+    damage(stage, 2, 3)
     stage.power_off(1)
     stage.power_on(2)
     stage.mend()
@@ -96,7 +96,7 @@ def _commit_without_node_3(stage: Stage) -> None:
 def damaged_voter_is_patient(stage: Stage) -> None:
     """A voter that lost part of its log does not stand before it has it back."""
     _commit_without_node_3(stage)
-    _damage(stage, 2, 3)
+    damage(stage, 2, 3)
     stage.power_off(1)
     stage.power_on(2)
     stage.mend()
@@ -112,7 +112,7 @@ def damaged_log_is_whole_again(stage: Stage) -> None:
     for _ in range(4):
         stage.append(1)
         stage.run(5)
-    _damage(stage, 2, 6)
+    damage(stage, 2, 6)
     stage.power_on(2)
     slow = stage.drop(partial(_brings_to, 2))
     stage.run(200)
@@ -142,13 +142,13 @@ def damaged_voter_under_load(stage: Stage) -> None:
         stage.append(1)
         stage.run(5)
     stage.settle()
-    _damage(stage, 2, 3)
+    damage(stage, 2, 3)
     stage.power_on(2)
     empty = stage.copy(partial(_answers_with, records=False))
     for _ in range(100):
         stage.append(1)
         stage.run(1)
-    assert not empty.kept, "the story is of a load that never pauses"
+    assert not empty.kept, "the schedule is about a load that never pauses"
     stage.power_off(1)
     stage.until(lambda: stage.leads() in (2, 3), 3000, "the other two elect one of them")
     stage.append(stage.leads())
@@ -165,7 +165,7 @@ def damaged_voter_and_a_late_acknowledgement(stage: Stage) -> None:
     stage.append(1)
     stage.run(5)
     stage.end(late)
-    _damage(stage, 2, 1)
+    damage(stage, 2, 1)
     stage.drop(partial(_answers_with, records=True))
     stage.power_on(2)
     stage.run(10)
@@ -183,7 +183,7 @@ def damaged_voter_and_a_late_acknowledgement(stage: Stage) -> None:
 def damaged_voter_and_a_repeated_fetch(stage: Stage) -> None:
     """A Fetch that came twice is not answered as if there were nothing: a damaged log would be held to be whole."""
     _commit_without_node_3(stage)
-    _damage(stage, 2, 3)
+    damage(stage, 2, 3)
     stage.network.weather = Weather(1, duplicates=1.0)
     # Both copies share a turn.
     stage.options = replace(stage.options, shares_turns=True)
@@ -207,7 +207,7 @@ def damaged_below_a_snapshot(stage: Stage) -> None:
     stage.take_snapshot(2)
     stage.append(1)
     stage.settle()
-    _damage(stage, 2, 4)
+    damage(stage, 2, 4)
     stage.power_on(2)
     stage.until(lambda: stage.hosts[2].disk.damaged_until is None, 3000, "the log of node 2 is whole")
     stage.settle()
@@ -217,7 +217,7 @@ def damaged_below_a_snapshot(stage: Stage) -> None:
 def damaged_spare_is_not_added(stage: Stage) -> None:
     """A spare that lost part of its log is not made a voter for what it had before: it could not help to elect."""
     _follow_as_spare(stage)
-    _damage(stage, 2, 2)
+    damage(stage, 2, 2)
     _add_and_restart_leader(stage)
 
 
@@ -228,6 +228,32 @@ def wiped_spare_is_not_added(stage: Stage) -> None:
     stage.power_off(2)
     stage.wipe(2)
     _add_and_restart_leader(stage)
+
+
+@schedule(partial(Stage, 1, 1, dynamic=True))
+def damaged_spare_that_fetches_late(stage: Stage) -> None:
+    """A spare that lost part of its log is not made a voter before the leader has heard a Fetch of it since."""
+    _follow_as_spare(stage)
+    damage(stage, 2, 2)
+    silent = stage.drop(lambda message: message.source == 2 and isinstance(message.body, FetchRequest))
+    stage.power_on(2)
+    stage.run(20)
+    add(stage, 1, 2, 5)
+    stage.end(silent)
+    _restart_leader(stage)
+
+
+@schedule(partial(Stage, 1, 1, dynamic=True))
+def spare_that_is_damaged_while_it_is_added(stage: Stage) -> None:
+    """A spare that said what it supports, and came back with a damaged log, is not made a voter for what it had."""
+    _follow_as_spare(stage)
+    silent = stage.drop(lambda message: message.source == 2 and isinstance(message.body, FetchRequest))
+    stage.run(600)
+    add(stage, 1, 2, 5)
+    damage(stage, 2, 2)
+    stage.power_on(2)
+    stage.end(silent)
+    _restart_leader(stage)
 
 
 def _follow_as_spare(stage: Stage) -> None:
@@ -247,7 +273,16 @@ def _add_and_restart_leader(stage: Stage) -> None:
     slow = stage.drop(_serves_node_2)
     stage.power_on(2)
     stage.run(50)
-    add(stage, 1, 2, 100)
+    if add(stage, 1, 2, 100) is None:
+        raise InvariantBroken("node 2 has said that it lost part of its log, and the leader waits for it")
+    stage.end(slow)
+    _restart_leader(stage)
+
+
+def _restart_leader(stage: Stage) -> None:
+    """Were node 2 a voter by now, its vote would be needed; it hears of no record before that."""
+    slow = stage.drop(_serves_node_2)
+    stage.run(5)
     stage.power_off(1)
     stage.run(100)
     stage.end(slow)

@@ -121,10 +121,10 @@ def transfer_that_fails(stage: Stage) -> None:
     stage.elect(1)
     stage.settle()
     request = TransferLeadershipRequest(target_id=2)
-    farewell = stage.drop(lambda message: isinstance(message.body, EndQuorumEpochRequest))
+    end_request = stage.drop(lambda message: isinstance(message.body, EndQuorumEpochRequest))
     stage.ask(1, request)
     stage.until(lambda: stage.operator.answer_to(request) is not None, 2000, "the transfer is answered")
     answer = stage.operator.answer_to(request)
     if answer == TransferLeadershipResponse() and stage.node(2).role != "leader":
         raise InvariantBroken(f"the transfer to node 2 is answered {answer}, and node {stage.leads()} leads")
-    stage.end(farewell)
+    stage.end(end_request)

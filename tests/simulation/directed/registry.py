@@ -7,13 +7,13 @@ from tests.simulation.directed.stage import Stage
 
 
 class ScheduleFailed(AssertionError):
-    """Carries the schedule's name, the facts, and the story."""
+    """Carries the schedule's name, the facts, and the trace."""
 
     def __init__(self, name: str, cause: BaseException, stage: Stage | None) -> None:
-        story = "\n".join(stage.trace[-40:]) if stage is not None else ""
+        trace = "\n".join(stage.trace[-40:]) if stage is not None else ""
         super().__init__(
             f"{name}: {type(cause).__name__}: {cause}\n"
-            f"replay: python -m tests.simulation.directed {name}\n{story}"
+            f"replay: python -m tests.simulation.directed {name}\n{trace}"
         )
         self.cause = cause
         self.now_ms = stage.now_ms if stage is not None else 0
@@ -21,7 +21,7 @@ class ScheduleFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Schedule:
-    """`make` sets the stage, `play` is the story; the first line of its docstring says what must hold."""
+    """`make` sets the stage, `play` is the schedule; the first line of its docstring says what must hold."""
 
     name: str
     make: Callable[[], Stage]
@@ -47,7 +47,7 @@ SCHEDULES: dict[str, Schedule] = {}
 
 
 def schedule(make: Callable[[], Stage]) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
-    """Enter a story under its function's name."""
+    """Enter a schedule under its function's name."""
 
     def enter(play: Callable[[Stage], None]) -> Callable[[Stage], None]:
         name = play.__name__

@@ -17,7 +17,7 @@ from tests.simulation.errors import InvariantBroken
 def figure_8(stage: Stage) -> None:
     """A record of an older epoch is not committed by counting its copies (Raft, figure 8).
 
-    Node 1 leads and gets record x to node 2 only. Node 5 leads next and gets nothing to anybody. Node 1 leads again
+    Node 1 leads and gets record x to node 2 only. Node 5 leads next and replicates nothing. Node 1 leads again
     and gets x, but no record of the new epoch, to node 3: x is on a majority. Then node 5 leads, and x is gone.
     """
     stage.elect(1)
@@ -110,7 +110,7 @@ def _brings_records_to_node_3(message: Message) -> bool:
 def flush_from_before_the_cut(stage: Stage) -> None:
     """A flush that began before a log was cut acknowledges nothing of what was written after the cut.
 
-    It takes two cuts: a replica fetches, and is told to cut, with its log flushed, but a log that was only cut counts
+    It takes two cuts: a replica fetches, and has to truncate, with its log flushed, but a log that was only cut counts
     as flushed. So node 1 has a tail of two epochs, and the flush of the first cut is slow.
     """
     alone = _two_histories(stage, 20)

@@ -255,7 +255,7 @@ def snapshots_are_the_leaders_to_serve(stage: Stage) -> None:
 
 @schedule(Stage)
 def snapshot_that_was_overtaken(stage: Stage) -> None:
-    """A snapshot of a replica's own that is done when the log begins above it already is of no use to anybody."""
+    """A snapshot of a replica's own that is done when the log begins above it already is of no use."""
     alone = _leave_behind(stage)
     host = stage.hosts[3]
     own = OffsetAndEpoch(host.applied, host.applied_epoch)

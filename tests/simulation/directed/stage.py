@@ -45,13 +45,13 @@ class Stage(Post):
         return node
 
     def elect(self, node_id: int, within_ms: int = 10_000) -> None:
-        """Nobody else gets a vote until this node leads."""
+        """No other node gets a vote until this node leads."""
         others = self.drop(partial(_is_vote_of_another, node_id))
         self.until(lambda: self.node(node_id).role == "leader", within_ms, f"node {node_id} leads")
         self.end(others)
 
     def stand(self, node_id: int, within_ms: int = 10_000) -> None:
-        """Nobody else gets a vote until this node is a candidate."""
+        """No other node gets a vote until this node is a candidate."""
         others = self.drop(partial(_is_vote_of_another, node_id))
         self.until(lambda: self.node(node_id).role == "candidate", within_ms, f"node {node_id} stands")
         self.end(others)
@@ -112,7 +112,7 @@ class Stage(Post):
         self.revive(self.hosts[node_id])
 
     def wipe(self, node_id: int) -> None:
-        """A node that is off loses what is on its disk, but not its directory id; whoever formatted it notes that."""
+        """A node that is off loses what is on its disk, but not its directory id, which the operator kept."""
         self._lose_disk(self.hosts[node_id])
         self.hosts[node_id].disk.has_lost_its_state = True
 
@@ -205,7 +205,7 @@ def _is_vote_of_another(node_id: int, message: Message) -> bool:
 
 
 def _is_by_others(nominees: tuple[int, ...], message: Message) -> bool:
-    """What would bring somebody else's epoch about, or word of it."""
+    """Messages that would start or announce another node's epoch."""
     if isinstance(message.body, VoteRequest):
         return message.body.candidate.id not in nominees
     return isinstance(message.body, FetchRequest)

@@ -1,4 +1,4 @@
-"""What the stage checks beside the world's checkers: voter sets, reads, what state machines are told, patience."""
+"""What the stage checks beside the world's checkers: voter sets, reads, state machines' notifications, time limits."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,14 +56,14 @@ class Watch:
         self._check_told_leader(node, ready)
 
     def _check_told_leader(self, node: RaftNode, ready: Ready) -> None:
-        """KAFKA-15345: a state machine that is told to lead has seen all there is."""
+        """KAFKA-15345: a state machine has seen all committed records when it learns that it leads."""
         role = node.replica.role
         if ready.leader is None or ready.leader.leader_id != node.node_id or not isinstance(role, Leader):
             return
         if node.high_watermark <= role.epoch_start_offset:
             raise InvariantBroken(
                 f"node {node.node_id} tells its state machine to lead epoch {node.leader_epoch}, "
-                f"of which nothing is committed"
+                f"with nothing committed"
             )
 
     # Changes of the voters

@@ -28,7 +28,7 @@ def vote_without_persisting() -> Patch:
 
 @mutant(schedule="parked_at_a_leader_that_resigns")
 def epoch_without_persisting() -> Patch:
-    """A newer epoch is on disk before anybody hears of it from this replica."""
+    """A newer epoch is on disk before this replica sends it to any other."""
     become_unattached = Replica.become_unattached
 
     def forgetful(self: Replica, epoch: int, now_ms: int, cause: str, leader_id: int = NO_LEADER) -> None:
@@ -160,11 +160,11 @@ def lost_state_fetches_as_itself() -> Patch:
 def lost_state_needs_no_confirmations() -> Patch:
     """A voter with a wiped disk trusts a leader only when every other voter follows it, too."""
 
-    def nobody(replica: Replica) -> tuple[int, ...]:
+    def no_voters(replica: Replica) -> tuple[int, ...]:
         return ()
 
     def trusting(replica: Replica, role: Follower, response: FetchResponse) -> None:
-        with patch.object(Replica, "other_voters", property(nobody)):
+        with patch.object(Replica, "other_voters", property(no_voters)):
             regain(replica, role, response)
 
     regain = recovery.maybe_regain_trust

@@ -115,7 +115,7 @@ def observer_campaigns() -> Patch:
 
 @mutant(schedule="answers_of_another_time")
 def any_answer_is_accepted() -> Patch:
-    """An answer counts only for the request in flight: late and doubled ones are strangers."""
+    """An answer counts only for the request in flight: late and repeated ones are ignored."""
     completed = Connections.completed
 
     def trusting(self: Connections, node_id: int, correlation_id: int) -> bool:

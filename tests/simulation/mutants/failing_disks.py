@@ -10,6 +10,7 @@ from kquorum.raft.messages import FetchRequest, FetchResponse
 from kquorum.raft.recovery import ANONYMOUS
 from kquorum.raft.replica import Replica
 from kquorum.raft.roles import Leader, ReplicaProgress
+from kquorum.raft.voters import ReplicaKey
 from tests.simulation.mutants.registry import Patch, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 
@@ -22,7 +23,7 @@ def _with_full_disks(options: Options) -> bool:
     return "full disk" in options.faults
 
 
-@mutant(schedule="damaged_voter_helps_nobody", worlds=_with_damage)
+@mutant(schedule="damaged_voter_withholds_its_vote", worlds=_with_damage)
 def damage_is_ignored() -> Patch:
     """A voter that lost part of its log neither votes as before nor stands until it has it back."""
     init = Replica.__init__
@@ -34,7 +35,7 @@ def damage_is_ignored() -> Patch:
     return patch.object(Replica, "__init__", confident)
 
 
-@mutant(schedule="damaged_voter_helps_nobody", worlds=_with_damage)
+@mutant(schedule="damaged_voter_withholds_its_vote", worlds=_with_damage)
 def damaged_replica_votes() -> Patch:
     """A voter that lost part of its log does not judge by what is left of it who may lead."""
 
@@ -95,12 +96,12 @@ def damaged_log_waits_for_an_empty_answer() -> Patch:
 def displaced_fetch_is_answered_with_nothing() -> Patch:
     """Only a Fetch from the end of the log is answered without records."""
 
-    def curt(replica: Replica, leader: Leader, request: FetchRequest) -> None:
-        earlier = leader.parked.pop(request.replica)
+    def curt(replica: Replica, leader: Leader, fetcher: ReplicaKey) -> None:
+        earlier = leader.parked.pop(fetcher)
         if earlier is not None:
             replica.respond(earlier.request_id, fetch_handler._fetch_response(replica))
 
-    return everywhere(fetch_handler._displace_earlier_fetch, curt)
+    return everywhere(fetch_handler.answer_parked_fetch, curt)
 
 
 @mutant(schedule="full_disk_of_the_leader", worlds=_with_full_disks)
@@ -167,7 +168,7 @@ def loss_is_not_noted() -> Patch:
 
 
 @mutant(schedule="wiped_spare_is_not_added", worlds=_with_changes_and_damage)
-def loss_is_told_in_nobodys_name() -> Patch:
+def loss_is_reported_without_its_voter() -> Patch:
     """A replica that lost records or votes says so to its leader in its own name."""
     ask_for_end = recovery.ask_for_end
 

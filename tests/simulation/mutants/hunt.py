@@ -82,7 +82,7 @@ def core_passes(seed: int) -> bool:
 
 
 def _when(failure: SimulationFailed) -> int:
-    """The moment of the last line of the story, in ms."""
+    """The moment of the last line of the trace, in ms."""
     return int(failure.trace[-1].split()[0]) if failure.trace else 0
 
 

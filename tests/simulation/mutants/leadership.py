@@ -69,7 +69,7 @@ def departed_leader_is_followed_again() -> Patch:
 @mutant(schedule="farewell_that_others_hear_later")
 def refusals_before_the_farewell_count() -> Patch:
     """A voter that refuses its pre-vote because it has not heard that the leader left is asked again."""
-    return everywhere(elections._has_not_heard_farewell, lambda _replica, _response: False)
+    return everywhere(elections._lacks_end_quorum_epoch, lambda _replica, _response: False)
 
 
 @mutant(schedule="slow_disk_of_a_candidate")
@@ -114,7 +114,7 @@ def no_successor_is_preferred() -> Patch:
     """A leader that leaves names its successors in order, and the first of them stands at once."""
 
     def indifferent(replica: Replica, leader: Leader, first: int | None = None) -> tuple[ReplicaKey, ...]:
-        # Not an empty list: where nobody is named, nobody comes first, and all stand at once.
+        # Not an empty list: with no successors named, none comes first, and all become candidates at once.
         return (replica.key,)
 
     return everywhere(leadership_transfer.preferred_successors, indifferent)

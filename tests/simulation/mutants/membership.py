@@ -7,7 +7,7 @@ from kquorum.raft.leader import majority
 from kquorum.raft.leader.majority import majority_offset
 from kquorum.raft.messages import AddRaftVoterRequest, ApiVersionsResponse, ChangeVotersResponse
 from kquorum.raft.replica import Replica
-from kquorum.raft.roles import Leader, PendingCommit
+from kquorum.raft.roles import Leader, PendingAdd, PendingCommit, ReplicaProgress
 from kquorum.raft.voters import ReplicaKey, Voter, VoterHistory, VotersAt, VoterSet
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant, with_changes
@@ -134,7 +134,27 @@ def voter_that_is_behind() -> Patch:
         is_about_progress = response.error is ErrorCode.none and refusal is not None
         return None if is_about_progress and refusal[0] is ErrorCode.request_timed_out else refusal  # type: ignore[index]
 
-    return everywhere(membership._unfit, welcome)
+    def no_round(replica: Replica, leader: Leader, change: PendingAdd) -> None:
+        return None
+
+    def always(leader: Leader, change: PendingAdd) -> bool:
+        return True
+
+    return all_of(
+        everywhere(unfit, welcome),
+        everywhere(membership._begin_last_round, no_round),
+        everywhere(membership._has_fetched_all, always),
+    )
+
+
+@mutant(schedule="damaged_spare_that_fetches_late", worlds=with_changes)
+def voter_for_what_it_had() -> Patch:
+    """A node becomes a voter for a Fetch that comes after it was asked, not for what its leader remembers of it."""
+
+    def nothing(self: ReplicaProgress, log_end_offset: int) -> None:
+        return None
+
+    return patch.object(ReplicaProgress, "begin_round", nothing)
 
 
 @mutant(schedule="voter_with_a_new_disk", worlds=with_changes)

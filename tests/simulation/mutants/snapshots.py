@@ -249,7 +249,7 @@ def parked_fetch_is_answered_from_below_the_start() -> Patch:
 
 @mutant(schedule="snapshot_that_was_overtaken", worlds=_with_short_logs)
 def overtaken_snapshot_is_offered() -> Patch:
-    """A snapshot below the log's start is not offered to anybody."""
+    """A snapshot below the log's start is not offered to any follower."""
     handle = snapshot_fetching.handle_snapshot_event
 
     def proud(replica: Replica, now_ms: int, event: SnapshotEvent) -> None:

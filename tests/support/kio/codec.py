@@ -68,8 +68,8 @@ def decode(cls: type[E], buffer: Buffer, position: int = 0) -> tuple[E, int]:
 
 
 def decode_bounded(cls: type[E], buffer: Buffer, position: int, most_elements: int) -> tuple[E, int]:
-    """The same of what a stranger wrote: raises TooManyElements, before it makes them, for arrays that have more
-    elements than that together, those of nested arrays and unknown tagged fields counted too."""
+    """Like decode, for untrusted input. Raises TooManyElements before it creates any element, if all arrays together,
+    nested arrays and unknown tagged fields included, have more elements than `most_elements`."""
     codec = bounded_codec_of(cls)
     _ELEMENTS.allow(most_elements)
     return _decoded(codec, cls, buffer, position)

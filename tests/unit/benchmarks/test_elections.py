@@ -31,7 +31,7 @@ PATIENCE_S = 10.0
 
 
 class Controllers:
-    """Two controllers of which one leads, or none (`leader_id` -1). The mute one leaves a request open, until it has to
+    """Two controllers; one leads, or none (`leader_id` -1). The mute one leaves a request open, until it has to
     answer; it is not mute then any more."""
 
     def __init__(self, leader_id: int = 1) -> None:
@@ -55,7 +55,7 @@ class PlayedClient:
     def request(self, api_key: ApiKey, values: Mapping[str, object]) -> Any:
         controllers = self._controllers
         if controllers.leader_id < 0:
-            raise not_sent("nobody is there")
+            raise not_sent("no node is there")
         if self._node_id == controllers.mute_id:
             assert controllers.mute_answers.wait(PATIENCE_S)
             controllers.mute_id = -1
@@ -83,7 +83,7 @@ def writer() -> Writer:
     return Writer({1: ("played", 1), 2: ("played", 2)}, "cluster")
 
 
-def test_the_writer_finds_whoever_leads_and_says_when(controllers: Controllers) -> None:
+def test_the_writer_finds_the_leader_and_records_when(controllers: Controllers) -> None:
     with writer() as writing:
         first = writing.first(lambda write: write.node_id == 1, 0.0, PATIENCE_S)
         controllers.leader_id = 2
@@ -96,7 +96,7 @@ def test_the_writer_finds_whoever_leads_and_says_when(controllers: Controllers) 
 
 def test_the_writer_names_what_the_controllers_said_when_none_takes_a_write(controllers: Controllers) -> None:
     controllers.leader_id = -1
-    with writer() as writing, pytest.raises(NoWriteAcknowledgedError, match="nobody is there"):
+    with writer() as writing, pytest.raises(NoWriteAcknowledgedError, match="no node is there"):
         writing.first(lambda _: True, 0.0, 0.1)
 
 
@@ -136,7 +136,7 @@ def test_a_leader_that_leaves_a_request_open_does_not_hide_its_successor(control
     assert writing.last_before(0.0) is None
 
 
-def test_a_late_acknowledgement_of_the_lost_leader_counts_if_nobody_else_gave_out_its_block(
+def test_a_late_acknowledgement_of_the_lost_leader_counts_if_its_block_was_given_out_once(
     controllers: Controllers,
 ) -> None:
     with searching_writer() as writing:
@@ -306,11 +306,11 @@ class PlayedCluster:
 
 
 @pytest.mark.parametrize(("way", "deeds"), [("pause", ["pause", "resume"]), ("isolate", ["isolate", "heal"])])
-def test_a_lost_leader_comes_back_even_if_nobody_took_over(way: str, deeds: list[str]) -> None:
+def test_a_lost_leader_comes_back_even_without_a_successor(way: str, deeds: list[str]) -> None:
     cluster = PlayedCluster()
     lost: AbstractContextManager[Any] = WAYS[way](cluster, 1)  # type: ignore[arg-type]
     lost.__enter__()()
-    error = NoWriteAcknowledgedError("nobody")
+    error = NoWriteAcknowledgedError("unknown")
     assert not lost.__exit__(type(error), error, None)
     assert cluster.deeds == deeds
 

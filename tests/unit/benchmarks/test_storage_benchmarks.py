@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks import big_image, decode_records, message_codec, replay_memory
 from kquorum.metadata.image.image import Provenance
-from kquorum.metadata.image.records import image_from_values, image_values
+from kquorum.metadata.image.records import image_values
+from tests.support.image_records import image_from_values
 
 
 def result(capsys: pytest.CaptureFixture[str]) -> Any:

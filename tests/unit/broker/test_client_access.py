@@ -137,7 +137,7 @@ def test_by_id_a_hidden_topic_has_no_name() -> None:
 
 
 @pytest.mark.parametrize("version", [8, 13])
-def test_operations_are_told_of_names_without_a_topic_too_but_not_of_hidden_ones(version: int) -> None:
+def test_operations_are_reported_for_names_without_a_topic_too_but_not_of_hidden_ones(version: int) -> None:
     world = BrokerWorld(acl(Operation.WRITE, "new"), acl(Operation.DESCRIBE, "a b"))
     asked = metadata("new", "a b", "hidden", include_topic_authorized_operations=True)
     told = {each.name: each for each in world.ask(ApiKey.METADATA, asked, version).topics}
@@ -154,7 +154,7 @@ def test_operations_are_told_of_names_without_a_topic_too_but_not_of_hidden_ones
 
 
 @pytest.mark.parametrize("version", [8, 10])
-def test_operations_are_told_of_topics_and_cluster(version: int) -> None:
+def test_operations_are_reported_for_topics_and_cluster(version: int) -> None:
     world = limited()
     answer = world.ask(ApiKey.METADATA, metadata(**ASK_BITS), version)
     bits = {topic.name: topic.topic_authorized_operations for topic in answer.topics}

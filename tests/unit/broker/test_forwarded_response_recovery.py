@@ -1,4 +1,4 @@
-"""The answer that nobody heard, as the log tells it."""
+"""A lost response is rebuilt from the log."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from kquorum.wire.metadata_records.security import (
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
 from tests.support.images import after, topic_id
-from tests.unit.broker.test_listener import CREATE, TOPIC
+from tests.unit.broker.adapters.test_listener import CREATE, TOPIC
 from tests.unit.broker.test_repeated_requests import (
     BEFORE,
     FORWARDING_ID,
@@ -37,7 +37,7 @@ def lost_answer(
     is_whole: bool = True,
     before: MetadataImage = BEFORE,
 ) -> Any:
-    """What is told of a request whose note has come before it was sent again; None: it is to be sent again."""
+    """The response to a request whose note came before it was sent again; None: it is sent again."""
     repeated = requests()
     with repeated.watch(FORWARDING_ID, request) as watched:
         watched.doubt()
@@ -88,7 +88,7 @@ def codes(response: Any) -> set[ErrorCode]:
 
 
 @pytest.mark.parametrize(("api_key", "values"), PLAIN)
-def test_what_the_log_has_as_a_whole_is_told_as_done(api_key: ApiKey, values: dict[str, Any]) -> None:
+def test_what_the_log_has_whole_is_reported_as_done(api_key: ApiKey, values: dict[str, Any]) -> None:
     request = asked(api_key, values)
     assert codes(lost_answer(request, ())) == {ErrorCode.none}
     assert codes(second_answer(request, ErrorCode.resource_not_found, ())) == {ErrorCode.none}
@@ -102,7 +102,7 @@ def test_what_was_refused_in_part_is_sent_again(api_key: ApiKey, values: dict[st
     assert codes(refused) == {ErrorCode.resource_not_found}
 
 
-def test_what_only_the_answer_told_is_sent_again() -> None:
+def test_a_request_known_only_from_its_answer_is_sent_again() -> None:
     election = ELECTION | {"topic_partitions": None}
     assert lost_answer(asked(ApiKey.ELECT_LEADERS, election), ()) is None
     expiry = {"hmac": b"x", "expiry_time_period": 1, "expiry_time_period_ms": 1}
@@ -121,7 +121,7 @@ def token_record(token_id: str, requester: str = "User:alice") -> DelegationToke
     )
 
 
-def test_a_token_that_was_made_is_told_with_its_password_and_none_is_made_besides() -> None:
+def test_a_created_token_is_recovered_with_its_password_and_not_created_twice() -> None:
     values = {"renewers": (), "max_lifetime": -1, "owner_principal_type": None, "owner_principal_name": None}
     request = asked(ApiKey.CREATE_DELEGATION_TOKEN, values)
     before = after(BEFORE, token_record("old"))[1]
@@ -130,11 +130,11 @@ def test_a_token_that_was_made_is_told_with_its_password_and_none_is_made_beside
     assert (answer.error_code, answer.token_id) == (ErrorCode.none, "new")
     assert answer.hmac == token_hmac(SECRET_KEY, "new")
     assert (answer.principal_name, answer.expiry_timestamp_ms) == ("alice", 5000)
-    # Of two that are alike in all else nobody knows whose is whose.
+    # Two requests alike in all else cannot be told apart.
     assert lost_answer(request, [*made, token_record("newer")], before=before) is None
 
 
-def test_of_several_topics_those_in_the_image_are_told_as_created() -> None:
+def test_of_several_topics_those_in_the_image_are_reported_as_created() -> None:
     topics = [TOPIC, TOPIC | {"name": "orders"}]
     request = asked(ApiKey.CREATE_TOPICS, CREATE | {"topics": topics})
     new, orders = lost_answer(request, NEW, is_whole=False).topics

@@ -1,4 +1,4 @@
-"""From the log to what clients are told: one image after the other, each whole, whoever publishes it."""
+"""From the log to what clients read: one image after the other, each whole, whichever publisher it has."""
 
 from dataclasses import replace
 
@@ -56,7 +56,9 @@ def test_a_reader_has_the_old_image_or_the_new_one_and_nothing_between() -> None
     machine.handle_commit(0, [batch(1, level("b"), level("c")), batch(3, level("d"))])
     assert told(held) == {"a"}, "who is reading an image goes on reading that one"
     assert told(cache.image) == {"a", "b", "c", "d"}, "both batches at once"
-    assert all(cached is image for cached, image, _ in seen), "the cache is swapped before anybody is told"
+    assert all(cached is image for cached, image, _ in seen), (
+        "the cache is swapped before the listeners are called"
+    )
     assert [applied for _, _, applied in seen] == [-1, 0], (
         "and an offset counts as applied after all were told"
     )

@@ -144,7 +144,7 @@ def test_what_the_controller_has_just_taken_out_is_not_asked_for_at_once() -> No
     assert world.asked(10 * SHRINK_PAUSE_MS) == {1: [1, 2]}
 
 
-def test_a_fenced_broker_ends_no_other_wishes_pause() -> None:
+def test_a_fenced_broker_ends_no_other_requests_pause() -> None:
     world = World(
         *(broker_record(each) for each in (1, 2, 3)),
         *topic_records(1, "t", partition_record(1, 0, (1, 2, 3))),
@@ -189,7 +189,7 @@ def test_columns_find_what_a_look_at_each_partition_finds(seed: int) -> None:
     assert [found.tolist() for found in incomplete(topics, 1, active)] == expected
 
 
-def test_a_change_that_shows_in_the_image_ends_the_wish() -> None:
+def test_a_change_that_shows_in_the_image_completes_the_request() -> None:
     world = shrunken()
     world.asked(0)
     world.answer(5, {0: ErrorCode.none})

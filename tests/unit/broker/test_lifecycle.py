@@ -130,7 +130,7 @@ def test_a_reply_moves_one_step_even_if_it_would_allow_two() -> None:
     assert lifecycle.state is BrokerState.RECOVERY
 
 
-def test_being_ready_to_unfence_is_told_at_once() -> None:
+def test_being_ready_to_unfence_is_reported_at_once() -> None:
     lifecycle = registered()
     heartbeat(lifecycle, 0, caught_up=True)
     lifecycle.set_ready_to_unfence(5)
@@ -138,7 +138,7 @@ def test_being_ready_to_unfence_is_told_at_once() -> None:
     assert lifecycle.state is BrokerState.RUNNING
 
 
-def test_a_wish_during_a_request_makes_the_next_one_immediate() -> None:
+def test_a_change_during_a_request_makes_the_next_one_immediate() -> None:
     lifecycle = registered()
     heartbeat(lifecycle, 0, caught_up=True)
     sent(lifecycle, 2010)
@@ -307,14 +307,14 @@ def test_a_registration_that_is_lost_may_be_refused_for_as_long_as_it_takes() ->
     assert now_ms > 60_000, "the time of the first registration has no say in it"
 
 
-def test_who_leaves_and_is_not_known_any_more_just_goes() -> None:
+def test_an_unregistered_broker_leaves_at_once() -> None:
     lifecycle = running()
     lifecycle.begin_controlled_shutdown(100)
     heartbeat(lifecycle, 100, error=ErrorCode.stale_broker_epoch)
     assert lifecycle.state is BrokerState.SHUTTING_DOWN
 
 
-def test_directories_that_failed_are_told_at_once_and_from_then_on() -> None:
+def test_directories_that_failed_are_reported_at_once_and_from_then_on() -> None:
     lifecycle = running()
     failed = (UUID(int=(1 << 90) + 2), UUID(int=(1 << 90) + 1))
     lifecycle.set_offline_log_dirs(20, failed)

@@ -5,10 +5,10 @@ from uuid import UUID
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.wire.messages.broker_registration import BrokerRegistrationRequest
-from tests.support.broker_services import LowDice
+from tests.support.broker_services import LowestRandomSource
 
 
-def test_the_epoch_of_a_former_life_and_the_directories_are_told() -> None:
+def test_the_previous_broker_epoch_and_the_directories_are_sent() -> None:
     identity = BrokerIdentity(
         broker_id=1,
         cluster_id="c",
@@ -19,7 +19,7 @@ def test_the_epoch_of_a_former_life_and_the_directories_are_told() -> None:
         log_dirs=(UUID(int=5), UUID(int=4)),
         previous_broker_epoch=41,
     )
-    lifecycle = BrokerLifecycle(identity, LifecycleConfig(), LowDice())
+    lifecycle = BrokerLifecycle(identity, LifecycleConfig(), LowestRandomSource())
     lifecycle.start(0)
     request = lifecycle.maybe_next_request(0, -1)
     assert isinstance(request, BrokerRegistrationRequest)

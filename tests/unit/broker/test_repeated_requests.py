@@ -22,7 +22,7 @@ from kquorum.wire.schema import MetadataRecord
 from tests.support.api_calls import Values, request_of
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
 from tests.support.running_controllers import RunningController
-from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
+from tests.unit.broker.adapters.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
 
 NEW = topic_records(2, "new", partition_record(2, 0, (101,)))
 BEFORE = image_of(
@@ -108,7 +108,7 @@ def test_every_version_can_tell_it() -> None:
 
 
 @pytest.mark.parametrize("case", ["another's note", "an older version's note", "no doubt", "there before"])
-def test_a_topic_that_somebody_else_created_exists_already(case: str) -> None:
+def test_a_topic_that_another_client_created_exists_already(case: str) -> None:
     """The other one may be called the same in all that a client says of itself."""
     noted = {"another's note": bytes(16), "an older version's note": b""}
     answer = second_answer(

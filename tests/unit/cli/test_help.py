@@ -105,7 +105,7 @@ def test_paragraphs_are_wrapped_once(capsys: pytest.CaptureFixture[str]) -> None
         (("stat",), "error: no such command: stat (did you mean start?) (see `kquorum --help`)"),
     ],
 )
-def test_a_mistyped_line_is_told_in_one_line(
+def test_a_mistyped_line_is_reported_in_one_line(
     arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(list(arguments)) == 2

@@ -1,4 +1,4 @@
-"""How far brokers follow: what heartbeats and other reports say, and who has to be waited for."""
+"""How far brokers follow: what heartbeats and other reports say, and which brokers have to be waited for."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -64,7 +64,7 @@ def test_a_broker_that_is_ahead_of_the_committed_image_lags_by_nothing() -> None
     assert only.lag == 0
 
 
-def test_who_is_fenced_is_told_of_but_not_waited_for() -> None:
+def test_a_fenced_broker_is_reported_but_not_waited_for() -> None:
     waited = waited_for(99, BROKERS)
     assert [each.broker_id for each in waited.lagging] == [3]
     assert [each.broker_id for each in waited.fenced] == [2]

@@ -1,4 +1,4 @@
-"""A snapshot is named after the last record in it, which nobody chooses: Kafka's checks of a name that is asked for
+"""A snapshot is named after the last record in it, which no caller chooses: Kafka's checks of a name that is asked for
 (KafkaRaftClientSnapshotTest, KafkaMetadataLogTest) hold for every one that can be taken."""
 
 from collections.abc import Iterator, Sequence
@@ -111,5 +111,5 @@ def test_the_log_has_that_epoch_there() -> None:
     index = LogIndex(a_log().summary())
     for each in taken_up_to(11):
         assert diverging_point(index, each.offset, each.epoch) is None
-        # The check can fail: epochs of which the log has nothing are none.
+        # The check can fail: epochs without records in the log do not count.
         assert all(diverging_point(index, each.offset, other) is not None for other in (0, 2, 4))

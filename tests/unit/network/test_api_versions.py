@@ -10,16 +10,8 @@ from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
+from tests.support.network.peers import RawClient, SUPPORTED, correlation_id_of, echo_request, header_bytes, raw_client, serving
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
-    SUPPORTED,
-    RawClient,
-    correlation_id_of,
-    echo_request,
-    header_bytes,
-    raw_client,
-    serving,
-)
 
 NEWEST = supported_versions(ApiKey.API_VERSIONS)[1]
 OFFERED = SUPPORTED | SASL_VERSIONS | {ApiKey.API_VERSIONS: (0, NEWEST)}
@@ -89,7 +81,7 @@ def test_a_client_name_that_is_not_well_formed_is_an_invalid_request(run: RunTes
     run(test())
 
 
-def test_features_are_told_as_each_version_can_bear_them(run: RunTest) -> None:
+def test_features_are_encoded_as_each_version_allows(run: RunTest) -> None:
     async def test() -> None:
         async with serving(features=lambda: FEATURES) as server, raw_client(server) as client:
             third, fourth = await _ask(client, 3), await _ask(client, 4)
@@ -113,7 +105,7 @@ def _range(feature: Any) -> tuple[str, int, int]:
     return feature.name, feature.min_version, feature.max_version
 
 
-def test_changed_features_are_told_to_the_next_who_asks(run: RunTest) -> None:
+def test_changed_features_are_in_the_next_response(run: RunTest) -> None:
     features = [ServerFeatures(finalized_epoch=1)]
 
     async def test() -> None:

@@ -86,7 +86,7 @@ def test_clients_have_turns_and_the_connections_of_a_client_have_them_in_its_own
     assert got[:8] == ["many-0", "one", "many-1", "one", "many-2", "one", "many-0", "one"]
 
 
-def test_nobody_goes_before_those_who_wait() -> None:
+def test_no_client_overtakes_those_that_wait() -> None:
     clock = Clock()
     shared = shared_bucket(clock)
     assert shared.take(50, 0.0)
@@ -112,3 +112,24 @@ def test_what_one_leaves_of_its_step_is_for_others_and_who_is_gone_gets_nothing(
     assert shared.take(19, clock.now_s)
     assert not shared.take(2, clock.now_s)
     assert clock.calls == []
+
+
+def test_what_costs_more_than_the_burst_is_taken_when_all_of_it_is_there_and_paid_for_afterwards() -> None:
+    bucket = Bucket(10, 5, 0.0)
+    assert bucket.take(8, 0.0)
+    assert bucket.wait_s(1) == pytest.approx(0.4)
+    assert bucket.wait_s(8) == pytest.approx(0.8)
+    assert not bucket.take(8, 0.79)
+    assert bucket.take(8, 0.81)
+
+
+def test_what_was_charged_beyond_a_step_is_waited_for_by_all() -> None:
+    clock = Clock()
+    shared = shared_bucket(clock, per_second=100, burst=10)
+    shared.charge(30)
+    waiting = Asking(shared, "later", 1, 10)
+    waiting.begin()
+    clock.advance(0.25)
+    assert waiting.wanted == 10
+    clock.advance(0.1)
+    assert waiting.wanted == 0

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kquorum.network.connection_quota import MAX_DELAY_S, CreationRate
-from kquorum.network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
+from kquorum.network.connection_quota import CreationRate, MAX_DELAY_S
+from kquorum.network.limits import ConnectionLimits, NO_LIMIT, ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer, SharedLimits
 from kquorum.network.server_connection import ServerConnection
@@ -19,20 +19,8 @@ from tests.support.api_calls import response_of
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
+from tests.support.network.peers import ECHO, HOST, Held, RawClient, echo_handler, echo_request, header_bytes, holding_handler, raw_client, serving, until
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
-    ECHO,
-    HOST,
-    Held,
-    RawClient,
-    echo_handler,
-    echo_request,
-    header_bytes,
-    holding_handler,
-    raw_client,
-    serving,
-    until,
-)
 
 API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))
 HEARTBEAT = encode_frame(
@@ -199,9 +187,9 @@ def test_a_full_listener_closes_one_that_never_asked_anything_before_one_that_is
             raw_client(server) as drips,
         ):
             assert await is_served(idle)
-            for stranger in (greets, drips):
-                stranger.writer.write(API_VERSIONS)
-                await stranger.next_frame()
+            for peer in (greets, drips):
+                peer.writer.write(API_VERSIONS)
+                await peer.next_frame()
             drips.writer.write(echo_request("a", 1)[:9])
             await until(
                 lambda: any(
@@ -370,7 +358,7 @@ def test_the_rate_gives_no_place_farther_off_than_a_client_would_wait() -> None:
     assert rate.delay_s(5.0) is not None, "those without a place take none"
 
 
-def test_no_rate_delays_nobody() -> None:
+def test_without_a_rate_no_client_is_delayed() -> None:
     rate = CreationRate(NO_LIMIT)
     assert {rate.delay_s(1.0) for _ in range(1000)} == {0.0}
 

@@ -1,4 +1,4 @@
-"""Peers that begin a frame and do not end it, that do not take their output, and requests that nobody answers."""
+"""Peers that begin a frame and do not end it, that do not take their output, and requests without a response."""
 
 import asyncio
 import logging
@@ -13,8 +13,7 @@ from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.headers import EncodedBody
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     FLEXIBLE,
     HOST,
     Held,
@@ -29,6 +28,7 @@ from tests.unit.network.support import (
     settled,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000), FLEXIBLE))
 
@@ -238,7 +238,7 @@ def test_one_connection_with_many_requests_leaves_the_others_their_turn(run: Run
     run(test())
 
 
-def test_a_listener_that_strangers_must_not_fill_gives_them_some_time_for_a_whole_request(
+def test_a_listener_gives_unauthenticated_clients_limited_time_for_a_whole_request(
     run: RunTest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One that has sent a request stays, however long it is quiet then."""

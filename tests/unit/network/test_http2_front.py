@@ -332,7 +332,7 @@ def test_more_streams_at_a_time_than_announced_end_with_enhance_your_calm(run: R
 def test_when_all_have_too_many_calls_open_the_client_with_more_than_its_part_goes(
     run: RunTest,
 ) -> None:
-    """Clients are told apart by certificate or address; here they are two addresses of this machine."""
+    """Clients are distinguished by certificate or address; here by two addresses of this machine."""
 
     async def test() -> None:
         limits = GrpcLimits(max_open_streams=4)
@@ -378,14 +378,18 @@ def test_a_client_that_does_not_read_stops_the_front_from_reading_and_is_closed(
     run(test())
 
 
-def test_a_server_that_does_not_read_stops_the_front_from_reading(run: RunTest) -> None:
+@pytest.mark.parametrize("with_tls", [False, True], ids=["plain", "TLS"])
+def test_a_server_that_does_not_read_stops_the_front_from_reading(
+    run: RunTest, tmp_path: Path, with_tls: bool
+) -> None:
     data = frame(FrameType.DATA, 0, 1, bytes(16_000))
 
     async def test() -> None:
-        async with fronting() as rig:
+        security, options = tls_of(tmp_path) if with_tls else (None, {})
+        async with fronting(security=security) as rig:
             rig.behind.reads.clear()
-            _, writer = await rig.connect()
-            writer.write(OPENING + frame(FrameType.HEADERS, Flag.END_HEADERS, 1, b"h"))
+            _, writer = await rig.connect(**options)
+            writer.write(OPENING + frame(FrameType.HEADERS, Flag.END_HEADERS, 1, b"\x83"))
             sent = await fill(writer, data)
             assert sent < MANY
             rig.behind.reads.set()
@@ -429,24 +433,29 @@ def test_a_client_for_whom_the_server_behind_has_no_place_is_closed_with_the_rea
     assert "takes no connection: No such file or directory" in caplog.text
 
 
-def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_path: Path) -> None:
-    server, client = tmp_path / "server.pem", tmp_path / "client.pem"
+def tls_of(folder: Path) -> tuple[ListenerSecurity, dict[str, Any]]:
+    """Of a front that asks for certificates, and what a client of it gives to asyncio."""
+    server, client = folder / "server.pem", folder / "client.pem"
     write(server, issued("server", "localhost"))
     write(client, issued("member"))
-    write(tmp_path / "ca.pem", authority().pem.decode())
+    write(folder / "ca.pem", authority().pem.decode())
     keys = {
         "ssl.keystore.location": str(server),
-        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "ssl.truststore.location": str(folder / "ca.pem"),
         "ssl.client.auth": "required",
     }
     context = ssl.create_default_context(cadata=authority().pem.decode())
     context.load_cert_chain(client)
     context.set_alpn_protocols(["h2", "http/1.1"])
+    security = ListenerSecurity(ssl_context=reloading_context("grpc", keys, http2_context))
+    return security, {"ssl": context, "server_hostname": "localhost"}
 
+
+def test_with_tls_the_client_is_named_by_its_certificate(run: RunTest, tmp_path: Path) -> None:
     async def test() -> None:
-        security = ListenerSecurity(ssl_context=reloading_context("grpc", keys, http2_context))
+        security, options = tls_of(tmp_path)
         async with fronting(security=security) as rig:
-            reader, writer = await rig.connect(ssl=context, server_hostname="localhost")
+            reader, writer = await rig.connect(**options)
             tls = writer.get_extra_info("ssl_object")
             assert tls.selected_alpn_protocol() == "h2"
             writer.write(OPENING + call(1))
@@ -454,16 +463,23 @@ def test_with_tls_the_client_is_whom_its_certificate_names(run: RunTest, tmp_pat
             ((name, server_side),) = rig.behind.writers.items()
             identity = rig.front.identity_of(name)
             assert identity is not None
-            pem = client.read_text()
+            pem = (tmp_path / "client.pem").read_text()
             assert identity.certificate == ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERT") :])
             server_side.write(call(1))
             assert await reader.readexactly(CALL_BYTES) == call(1)
+            # In a record each, which come at once.
+            calls = [call(stream) for stream in (3, 5, 7)]
+            for each in calls:
+                writer.write(each)
+            sent = OPENING + call(1) + b"".join(calls)
+            await until(lambda: rig.behind.all == len(sent))
+            assert rig.behind.got[name] == sent
             writer.transport.abort()
             # Without TLS, and without a certificate.
-            plain, stranger = await rig.connect()
-            stranger.write(PREFACE + SETTINGS)
+            plain, other = await rig.connect()
+            other.write(PREFACE + SETTINGS)
             await rest_of(plain)
-            stranger.close()
+            other.close()
             await until(lambda: rig.front.counters.failed_tls_handshakes == 1)
             assert len(rig.behind.got) == 1
 

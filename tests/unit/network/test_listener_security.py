@@ -15,17 +15,8 @@ from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import RequestHeader, encode_request_header
 from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
+from tests.support.network.peers import Held, RawClient, echo_request, holding_handler, look_at_deadlines, raw_client, serving, until
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
-    Held,
-    RawClient,
-    echo_request,
-    holding_handler,
-    look_at_deadlines,
-    raw_client,
-    serving,
-    until,
-)
 
 SASL_PLAINTEXT = 2
 
@@ -83,7 +74,7 @@ async def api_versions(client: RawClient) -> Any:
     return await ask(client, ApiKey.API_VERSIONS, 3, values)
 
 
-def test_who_has_authenticated_is_told_to_the_handler(run: RunTest) -> None:
+def test_the_handler_gets_the_authenticated_principal(run: RunTest) -> None:
     async def test() -> None:
         held: Held = []
         async with serving(holding_handler(held), security=sasl()) as server:
@@ -141,7 +132,7 @@ def test_a_failure_is_answered_after_the_delay_and_ends_the_connection(
     assert line.endswith("on listener TEST: wrong password")
 
 
-def test_who_goes_away_during_the_delay_leaves_nothing_behind(run: RunTest) -> None:
+def test_a_client_that_leaves_during_the_delay_leaves_nothing_behind(run: RunTest) -> None:
     async def test() -> None:
         async with serving(security=sasl()) as server:
             async with raw_client(server) as client:
@@ -157,7 +148,7 @@ def test_who_goes_away_during_the_delay_leaves_nothing_behind(run: RunTest) -> N
     run(test())
 
 
-def test_who_does_not_authenticate_in_time_is_cut_off(run: RunTest) -> None:
+def test_a_client_that_does_not_authenticate_in_time_is_cut_off(run: RunTest) -> None:
     async def test() -> None:
         security = sasl(handshake_timeout_ms=60_000)
         async with (
@@ -206,7 +197,7 @@ def test_frames_are_small_before_authentication_and_may_be_large_after(run: RunT
     run(test())
 
 
-def test_a_stranger_may_send_few_requests(run: RunTest) -> None:
+def test_an_unauthenticated_client_may_send_few_requests(run: RunTest) -> None:
     async def test() -> None:
         async with serving(security=sasl()) as server:
             async with raw_client(server) as client:
@@ -223,7 +214,7 @@ def test_a_stranger_may_send_few_requests(run: RunTest) -> None:
     run(test())
 
 
-def test_a_stranger_may_send_few_tagged_fields(run: RunTest) -> None:
+def test_an_unauthenticated_client_may_send_few_tagged_fields(run: RunTest) -> None:
     """Each would cost its time before it is known who it is: Kafka's clients send none."""
     values = {"client_software_name": "x", "client_software_version": "1"}
     bare = encode_request(ApiKey.API_VERSIONS, 4, 1, None, request_of(ApiKey.API_VERSIONS, 4, values))[:-1]

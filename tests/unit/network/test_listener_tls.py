@@ -1,6 +1,8 @@
-"""TLS on accepted connections: counted from the first moment, and in nobody else's way when it fails."""
+"""TLS on accepted connections: counted from accept on, and a failed handshake blocks no other connection."""
 
 import asyncio
+import gc
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,8 +16,8 @@ from kquorum.network.limits import ConnectionLimits, ServerLimits
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
+    FLEXIBLE,
     HOST,
     Held,
     RawClient,
@@ -26,6 +28,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 SSL = 1
 
@@ -79,7 +82,7 @@ def test_the_certificate_names_the_principal(run: RunTest, pem: Path) -> None:
 
         def principal(certificate: bytes | None) -> str:
             return (
-                "User:nobody"
+                "User:ANONYMOUS"
                 if certificate is None
                 else f"User:{load_der_x509_certificate(certificate).subject.rfc4514_string()}"
             )
@@ -94,7 +97,7 @@ def test_the_certificate_names_the_principal(run: RunTest, pem: Path) -> None:
                 client.writer.write(echo_request("a", 1))
                 await until(lambda: len(held) == number)  # noqa: B023
             assert [(context.principal, context.security_protocol) for context, _, _ in held] == [
-                ("User:nobody", SSL),
+                ("User:ANONYMOUS", SSL),
                 ("User:CN=test", SSL),
             ]
 
@@ -131,7 +134,7 @@ async def _go_away(client: RawClient) -> None:
 
 
 @pytest.mark.parametrize("deed", [_speak_plainly, _say_nothing, _go_away])
-def test_a_handshake_that_fails_is_counted_and_harms_no_other_client(
+def test_a_handshake_that_fails_is_counted_and_affects_no_other_client(
     run: RunTest, pem: Path, caplog: pytest.LogCaptureFixture, deed: Callable[[RawClient], Any]
 ) -> None:
     async def test() -> None:
@@ -198,5 +201,41 @@ def test_stop_lets_replies_go_out_over_tls(run: RunTest, pem: Path) -> None:
             client.writer.close()
             await stopping
             assert server.counters.open_connections == 0
+
+    run(test())
+
+
+def test_a_closed_connection_leaves_nothing_of_tls_for_the_garbage_collector(run: RunTest, pem: Path) -> None:
+    """15,000 connections made the memory of a node grow from 118 to 270 MiB: each held up to 300 KB until then."""
+
+    def protocols() -> int:
+        return sum(type(each).__name__ == "SSLProtocol" for each in gc.get_objects())
+
+    def ask_and_leave(port: int, context: ssl.SSLContext) -> None:
+        with (
+            socket.create_connection((HOST, port)) as plain,
+            context.wrap_socket(plain, server_hostname=HOST) as peer,
+        ):
+            peer.sendall(echo_request("x", 1))
+            assert peer.recv(4)
+
+    async def test() -> None:
+        context = client_context(pem)
+        async with serving(
+            lambda _context, request, reply: reply(echo_response(FLEXIBLE, request.key)), security=tls(pem)
+        ) as server:
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(5):
+                    await asyncio.to_thread(ask_and_leave, server.bound_port, context)
+                await until(lambda: not server._state.connections)
+                await until(lambda: not protocols())
+                with socket.create_connection((HOST, server.bound_port)) as stranger:
+                    stranger.sendall(b"\x16\x03\x01\x00\x05hello")
+                    await until(lambda: server.counters.failed_tls_handshakes == 1)
+                await until(lambda: not protocols())
+            finally:
+                gc.enable()
 
     run(test())

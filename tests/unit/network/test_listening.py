@@ -10,8 +10,8 @@ import pytest
 
 from kquorum.network import listening
 from kquorum.network.listening import Listening, listening_sockets
+from tests.support.network.peers import HOST, until
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import HOST, until
 
 
 class Scarce:
@@ -48,7 +48,7 @@ def test_without_descriptors_accepting_pauses_and_does_not_spin(
             await until(lambda: scarce.attempts > 0)
             for _ in range(200):
                 await asyncio.sleep(0)
-            assert scarce.attempts == 1, "whoever waits in the kernel's queue must not keep the loop busy"
+            assert scarce.attempts == 1, "connections in the kernel's queue must not keep the loop busy"
             scarce.is_exhausted = False
             await until(lambda: len(accepted) == 1)
             writer.close()

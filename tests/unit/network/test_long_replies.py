@@ -12,7 +12,7 @@ from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.frames import FrameDecoder
 from kquorum.wire.protocol.headers import EncodedBody
 from tests.support.kio.frames import decode_response
-from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
+from tests.support.network.peers import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
 
 LONG = 50
 

@@ -1,4 +1,4 @@
-"""Connections that are not read from for want of room: nobody calls them idle, and they leave nothing behind."""
+"""Connections that are not read for want of room: they do not count as idle, and leave no state behind."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from kquorum.network.limits import BudgetLimits, ConnectionLimits, ServerLimits
 from kquorum.network.server import KafkaServer, SharedLimits
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     FLEXIBLE,
     Held,
     RawClient,
@@ -19,6 +18,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 LARGE = "x" * 20_000
 IDLE_MS = 60_000

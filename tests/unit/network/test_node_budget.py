@@ -13,21 +13,8 @@ from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import request_of, response_of
 from tests.support.kio.frames import encode_request
+from tests.support.network.peers import FLEXIBLE, Held, RawClient, SUPPORTED, echo_handler, echo_request, echo_response, holding_handler, raw_client, serving, settled, until
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
-    FLEXIBLE,
-    SUPPORTED,
-    Held,
-    RawClient,
-    echo_handler,
-    echo_request,
-    echo_response,
-    holding_handler,
-    raw_client,
-    serving,
-    settled,
-    until,
-)
 
 SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)
 LARGE = "x" * 30_000  # as large as a string may be in this request is 32,767
@@ -225,7 +212,7 @@ def test_requests_count_until_they_are_answered_though_their_connection_is_gone(
                 await until(lambda: server.counters.open_connections == 0)
             assert shared.budget.held_requests == server.counters.pending_requests == 12
             assert shared.budget.held_bytes > 12 * 30_000
-            assert shared.budget.half_read_bytes == 0, "nobody will complete it"
+            assert shared.budget.half_read_bytes == 0, "no sender will complete it"
             for _, _, reply in held:
                 reply(echo_response(FLEXIBLE, ""))
             assert (shared.budget.held_bytes, shared.budget.held_requests) == (0, 0)

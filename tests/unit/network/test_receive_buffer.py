@@ -1,4 +1,4 @@
-"""How long a frame may take: the time in which nobody reads is not the peer's."""
+"""How long a frame may take: time in which the server does not read does not count."""
 
 from kquorum.network.receive_buffer import ReceiveBuffer
 

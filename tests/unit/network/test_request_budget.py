@@ -147,7 +147,7 @@ def test_many_little_half_read_frames_do_not_wait_for_good() -> None:
     assert table.turn() == ["1"]
 
 
-def test_nobody_is_favoured_while_answers_will_make_room() -> None:
+def test_no_connection_is_favoured_while_answers_will_make_room() -> None:
     table = Table()
     busy, large = table.peer("busy"), table.peer("large")
     busy.holds(100_000, 1)

@@ -11,8 +11,7 @@ from kquorum.network.server import CannotListen, KafkaServer, PortInUse
 from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     ECHO,
     FLEXIBLE,
     HOST,
@@ -28,6 +27,7 @@ from tests.unit.network.support import (
     settled,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 
 @pytest.mark.parametrize("version", [OLD, FLEXIBLE])

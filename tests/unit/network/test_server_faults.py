@@ -13,8 +13,7 @@ from kquorum.network.server import KafkaServer
 from kquorum.wire.messages.heartbeat import HeartbeatResponse
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
+from tests.support.network.peers import (
     ECHO,
     FLEXIBLE,
     OLD,
@@ -27,6 +26,7 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from tests.unit.network.conftest import RunTest
 
 LIMITS = ServerLimits(max_request_bytes=10_000, drain_timeout_ms=200)
 

@@ -1,4 +1,4 @@
-"""What a handler is told of the time that a request lay here, and what goes out together."""
+"""The waiting time that a handler sees for a request, and responses that are sent together."""
 
 import asyncio
 import gc
@@ -16,12 +16,12 @@ import pytest
 import kquorum.network.serving
 from kquorum.network import server_connection, turns
 from kquorum.network.api_versions import NO_FEATURES
-from kquorum.network.aside import LONG_BODY_BYTES, Aside
+from kquorum.network.aside import Aside, LONG_BODY_BYTES
 from kquorum.network.authentication import Authentication
 from kquorum.network.limits import ServerLimits
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.requests import admit_all
-from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
+from kquorum.network.security.listener_security import ListenerSecurity, UNSECURED
 from kquorum.network.server import KafkaServer
 from kquorum.network.server_connection import ServerConnection
 from kquorum.network.server_state import Peer
@@ -32,25 +32,14 @@ from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import request_of
 from tests.support.kio.frames import encode_request
+from tests.support.network.peers import ECHO, FLEXIBLE, Held, OLD, SUPPORTED, echo_request, holding_handler, raw_client, serving, until
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
-    ECHO,
-    FLEXIBLE,
-    OLD,
-    SUPPORTED,
-    Held,
-    echo_request,
-    holding_handler,
-    raw_client,
-    serving,
-    until,
-)
 from tests.unit.network.test_listener_security import sasl
 
 REQUESTS = 40
 
 
-def test_the_handler_is_told_how_long_a_request_waited() -> None:
+def test_the_handler_gets_the_time_that_a_request_waited() -> None:
     held: Held = []
     state: Any = SimpleNamespace(
         handler=holding_handler(held),
@@ -63,14 +52,14 @@ def test_the_handler_is_told_how_long_a_request_waited() -> None:
     )
     times = count(10)
     now_s = lambda: next(times) + 0.5  # noqa: E731
-    nobody: Any = None
+    unused: Any = None
     served = RequestServing(
         state,
-        ReplyQueue(on_answer=lambda: None, on_failure=nobody),
+        ReplyQueue(on_answer=lambda: None, on_failure=unused),
         Peer(1, "h", 2),
         Authentication(UNSECURED, None),
         now_s,
-        nobody,
+        unused,
     )
     served.serve(echo_request("a", 1)[4:], 10.25)
     served.serve(echo_request("b", 2)[4:], 10.25)
@@ -244,7 +233,7 @@ def test_a_handler_can_ask_whether_the_client_is_gone(run: RunTest) -> None:
 
 
 def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """In which thread the classes of which API are loaded, as if none had been."""
+    """Records the thread in which each API's classes are loaded, with none loaded before."""
     loaded: list[tuple[int, int]] = []
 
     def noted(load: Any) -> Any:

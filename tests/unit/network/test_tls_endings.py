@@ -1,4 +1,4 @@
-"""How TLS ends: with an alert that says what was wrong, and before long for who says no farewell."""
+"""How TLS ends: with an alert that names the fault, and soon for a peer that sends no close_notify."""
 
 import asyncio
 import ssl
@@ -12,8 +12,8 @@ from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.tls import client_context, server_context
 from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
+from tests.support.network.peers import HOST, echo_request, serving, until
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import HOST, echo_request, serving, until
 from tests.unit.network.test_listener_tls import tls_client
 
 TLS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
@@ -64,13 +64,13 @@ async def reason_of(server: KafkaServer, context: ssl.SSLContext) -> str:
 
 
 @pytest.mark.parametrize("version", TLS)
-def test_a_stranger_is_told_that_nobody_knows_its_authority(
+def test_a_client_of_an_unknown_authority_gets_an_alert(
     run: RunTest, world: World, version: ssl.TLSVersion
 ) -> None:
     async def test() -> None:
         async with serving(security=world.listener()) as server:
-            stranger = world.client(version, issued("alice", by="another authority"))
-            assert await reason_of(server, stranger) == "TLSV1_ALERT_UNKNOWN_CA"
+            untrusted = world.client(version, issued("alice", by="another authority"))
+            assert await reason_of(server, untrusted) == "TLSV1_ALERT_UNKNOWN_CA"
             await until(lambda: server.counters.open_connections == 0)
             assert server.counters.failed_tls_handshakes == 1
 
@@ -81,7 +81,7 @@ def test_a_stranger_is_told_that_nobody_knows_its_authority(
     ("version", "told"),
     list(zip(TLS, ("SSLV3_ALERT_HANDSHAKE_FAILURE", "TLSV13_ALERT_CERTIFICATE_REQUIRED"), strict=True)),
 )
-def test_who_shows_no_certificate_is_told_so(
+def test_a_missing_certificate_gets_an_alert(
     run: RunTest, world: World, version: ssl.TLSVersion, told: str
 ) -> None:
     async def test() -> None:
@@ -91,7 +91,7 @@ def test_who_shows_no_certificate_is_told_so(
     run(test())
 
 
-def test_who_has_no_version_in_common_is_told_so(run: RunTest, world: World) -> None:
+def test_a_peer_without_a_common_version_gets_an_error(run: RunTest, world: World) -> None:
     async def test() -> None:
         security = world.listener("none", **{"ssl.enabled.protocols": "TLSv1.3"})
         async with serving(security=security) as server:
@@ -100,7 +100,7 @@ def test_who_has_no_version_in_common_is_told_so(run: RunTest, world: World) -> 
     run(test())
 
 
-def test_who_goes_away_instead_is_told_nothing(run: RunTest, world: World) -> None:
+def test_a_client_that_leaves_instead_gets_nothing(run: RunTest, world: World) -> None:
     async def test() -> None:
         async with serving(security=world.listener()) as server:
             _, writer = await asyncio.open_connection(HOST, server.bound_port)
@@ -112,7 +112,7 @@ def test_who_goes_away_instead_is_told_nothing(run: RunTest, world: World) -> No
     run(test())
 
 
-def test_who_says_no_farewell_gives_its_place_back_all_the_same(run: RunTest, world: World) -> None:
+def test_a_client_without_close_notify_gives_its_place_back(run: RunTest, world: World) -> None:
     async def test() -> None:
         shared = SharedLimits(ConnectionLimits(max_connections=1))
         async with (
@@ -129,7 +129,7 @@ def test_who_says_no_farewell_gives_its_place_back_all_the_same(run: RunTest, wo
     run(test())
 
 
-def test_a_certificate_that_no_rule_fits_lets_nobody_in(
+def test_a_certificate_that_no_rule_fits_gets_no_access(
     run: RunTest, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:

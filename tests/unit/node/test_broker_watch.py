@@ -16,7 +16,7 @@ SILENT = "broker 1 was fenced: it sent no heartbeat within broker.session.timeou
 def watched(
     caplog: pytest.LogCaptureFixture, is_active: Callable[[], bool] = lambda: True
 ) -> tuple[World, Callable[[], list[tuple[str, str]]]]:
-    """And what is told of what was done since the last time."""
+    """And what it logged since the last call."""
     caplog.set_level(logging.INFO, logger="node.broker_watch")
     world, watch = World().lead(), BrokerWatch(is_active)
     world.controller.publishers.append(lambda _image, delta: watch.handle_delta(delta))
@@ -48,7 +48,7 @@ def test_registered_serving_silent_and_gone(caplog: pytest.LogCaptureFixture) ->
     assert told() == [("INFO", "broker 1 was fenced")]
 
 
-def test_who_leaves_in_good_order_is_not_called_silent(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_leaves_in_order_is_not_called_silent(caplog: pytest.LogCaptureFixture) -> None:
     """A broker without leaderships goes at once, with no controlled shutdown in between."""
     world, told = watched(caplog)
     world.register(1)

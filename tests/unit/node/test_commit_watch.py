@@ -66,7 +66,7 @@ def test_where_an_idle_quorum_commits_nothing_its_leader_must_be_heard() -> None
     assert watch(member).freshness().is_cut_off
 
 
-def test_history_that_is_read_again_makes_nobody_ready() -> None:
+def test_history_that_is_read_again_makes_no_node_ready() -> None:
     member = Member(commit_ms=START_MS)
     old = watch(member, timestamp_ms=START_MS - CATCHING_UP_AFTER_MS - 1_000).freshness()
     assert not old.is_ready

@@ -34,7 +34,7 @@ def test_brokers_may_tell_a_controller_of_twice_as_much(tmp_path: Path) -> None:
     }
     assert told == {1: 80, 11: 40}
     of_a_controller = server_limits(nodes[1], nodes[1].listeners[0])
-    assert of_a_controller.max_elements(ApiKey.CREATE_TOPICS) == 40, "which anybody may ask for"
+    assert of_a_controller.max_elements(ApiKey.CREATE_TOPICS) == 40, "which every client may ask for"
     assert of_a_controller.max_elements(ApiKey.CREATE_ACLS) == 10
 
 
@@ -61,7 +61,7 @@ def test_what_a_client_may_send_to_a_broker_fits_a_controllers_listener_in_its_e
 @pytest.mark.parametrize(
     ("asked_ms", "waited_ms"), [(0, WAIT_TIMEOUT_MS), (700, 700), (2**31 - 1, LONGEST_WAIT_MS)]
 )
-def test_nobody_waits_for_all_for_longer_than_the_bound(
+def test_no_call_waits_for_all_for_longer_than_the_bound(
     monkeypatch: pytest.MonkeyPatch, asked_ms: int, waited_ms: int
 ) -> None:
     bounds: list[int] = []
@@ -74,8 +74,8 @@ def test_nobody_waits_for_all_for_longer_than_the_bound(
     calls, source, context = MembersCalls(), object(), object()
     anything: Any = source
     calls.members = anything
-    nobody: Any = context
-    asyncio.run(calls.WaitApplied(pb.WaitAppliedRequest(timeout_ms=asked_ms), nobody))
+    unused: Any = context
+    asyncio.run(calls.WaitApplied(pb.WaitAppliedRequest(timeout_ms=asked_ms), unused))
     assert bounds == [waited_ms]
 
 

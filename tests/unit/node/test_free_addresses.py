@@ -55,7 +55,7 @@ def cases(taken: int) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("which", ["controller", "grpc"])
-def test_who_cannot_listen_takes_no_part(tmp_path: Path, taken_port: int, which: str) -> None:
+def test_a_node_that_cannot_listen_does_not_join(tmp_path: Path, taken_port: int, which: str) -> None:
     listeners, lines = cases(taken_port)[which]
     path = config(tmp_path, listeners, *lines)
     assert run(["format", "-c", str(path)]) == 0
@@ -73,7 +73,7 @@ def test_who_cannot_listen_takes_no_part(tmp_path: Path, taken_port: int, which:
     assert "already in use" in logged
     assert "Traceback" not in logged + done.stderr
     assert not re.search(r"[EWI]\d{4} ", done.stderr), "gRPC adds no lines of its own"
-    noted = read_elections(folder / "__cluster_metadata-0")
+    noted = list(read_elections(folder / "__cluster_metadata-0"))
     assert [event for event in noted if event.role in ("candidate", "leader")] == []
 
 

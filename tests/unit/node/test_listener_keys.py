@@ -92,9 +92,9 @@ def salt_of(config: NodeConfig, name: str) -> bytes:
     return told.partition(b",s=")[2]
 
 
-def test_nodes_with_a_secret_in_common_tell_a_stranger_the_same_salt(tmp_path: Path) -> None:
+def test_nodes_with_a_shared_secret_send_an_unknown_user_the_same_salt(tmp_path: Path) -> None:
     sharing = node(tmp_path, '"delegation.token.secret.key" = "shared"')
-    assert salt_of(sharing, "nobody") == salt_of(sharing, "nobody")
-    assert salt_of(sharing, "nobody") != salt_of(sharing, "somebody")
+    assert salt_of(sharing, "unknown") == salt_of(sharing, "unknown")
+    assert salt_of(sharing, "unknown") != salt_of(sharing, "someone-else")
     alone = node(tmp_path)
-    assert salt_of(alone, "nobody") != salt_of(alone, "nobody"), "each call stands for another node"
+    assert salt_of(alone, "unknown") != salt_of(alone, "unknown"), "each call stands for another node"

@@ -16,7 +16,7 @@ from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from kquorum.storage.errors import LogCorrupted
-from tests.unit.raft.adapters.log_folders import FIRST, batch, batches, write_log
+from tests.support.raft.log_folders import FIRST, batch, batches, write_log
 
 KEY = ReplicaKey(1, UUID(int=1))
 THREE = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, 2, 3)))
@@ -67,7 +67,7 @@ def test_a_sound_log_needs_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("is_controller", [True, False])
-def test_a_damaged_log_is_told_of_and_takes_appends_from_its_sound_end(
+def test_a_damaged_log_is_reported_and_takes_appends_from_its_sound_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_controller: bool
 ) -> None:
     config, folder = node(tmp_path, is_controller=is_controller)
@@ -171,7 +171,7 @@ def test_an_old_copy_of_the_election_state_counts_as_lost(
 
 
 def test_a_sole_voter_dies_between_its_log_and_its_election_state(tmp_path: Path) -> None:
-    """It is elected and writes in one turn, so the log may be ahead, and there is nobody to have voted for."""
+    """It is elected and writes in one turn, so the log may be ahead, and it can have voted for no other."""
     config, folder = node(tmp_path, voters=1, epoch=0)
     repair, log = repair_of(config, folder, ALONE)
     assert not repair.has_lost_its_state

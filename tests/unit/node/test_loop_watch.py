@@ -57,7 +57,9 @@ def test_own_work_is_not_put_on_the_machine(
     assert f"sent no heartbeat: its own work took {worked_s:.1f} s of processor time at one go" in caplog.text
 
 
-def test_what_is_left_beside_the_own_work_is_told_too(times: Times, caplog: pytest.LogCaptureFixture) -> None:
+def test_time_outside_the_loops_own_work_is_reported_too(
+    times: Times, caplog: pytest.LogCaptureFixture
+) -> None:
     times.go_on(late_s=15.0, worked_s=6.5, others_s=2.0)
     assert "its other threads (of a snapshot, say) took 2.0 s" in caplog.text
     assert "for the other 6.5 s it waited: the machine was busy with something else" in caplog.text
@@ -72,7 +74,7 @@ def test_all_of_it_being_own_work_leaves_the_machine_out(
 
 
 @pytest.mark.parametrize(("worked_s", "others_s"), [(0.2, 0.1), (0.0, 5.0), (0.2, 9.0), (1.2, 0.0)])
-def test_the_loops_processor_time_is_always_told(
+def test_the_loops_processor_time_is_always_reported(
     times: Times, caplog: pytest.LogCaptureFixture, worked_s: float, others_s: float
 ) -> None:
     times.go_on(6.0, worked_s, others_s)
@@ -85,9 +87,7 @@ def test_a_second_is_no_news(times: Times, caplog: pytest.LogCaptureFixture) -> 
     assert not caplog.records
 
 
-def test_it_is_told_once_in_a_while_and_how_often_it_was(
-    times: Times, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_is_logged_once_per_period_with_the_count(times: Times, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(4):
         times.go_on(late_s=2.0, worked_s=2.0)
     assert len(caplog.records) == 1

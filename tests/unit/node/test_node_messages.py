@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +13,19 @@ import pytest
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.network.requests import RequestContext
 from kquorum.node.foreign_cluster import EVERY_MS, MAX_REMEMBERED, ForeignClusters, Seldom
-from kquorum.node.leader_watch import LeaderWatch, who_is_missing
+from kquorum.node.leader_watch import LeaderWatch, who_is_missing, why_no_election
 from kquorum.node.logs import log as notable_log
 from kquorum.node.peers import Answer, Heard, PeerWatch
 from kquorum.node.voter_watch import VoterWatch
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
-from kquorum.raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
+from kquorum.raft.messages import (
+    MAX_EPOCH,
+    DescribeQuorumResponse,
+    FetchResponse,
+    ReplicaStatus,
+    VoteResponse,
+)
 from kquorum.raft.ready import RoleChanged, VotersChanged
 from kquorum.raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -128,6 +135,16 @@ def test_going_back_to_a_leader_that_was_given_up_is_no_leader(heard_lines: pyte
     run(work())
 
 
+def test_the_last_epoch_is_named_as_the_reason_for_no_leader() -> None:
+    """However many answer, no node can be elected in a later one: to look for silent peers would be in vain."""
+    assert why_no_election(MAX_EPOCH - 1) is None
+    reason = why_no_election(MAX_EPOCH)
+    assert reason is not None
+    assert f"epoch {MAX_EPOCH} is the last one there is" in reason
+    page = (Path(__file__).resolve().parents[3] / "docs" / "troubleshooting.md").read_text()
+    assert "## The epochs are used up" in page
+
+
 def test_a_node_that_leaves_misses_no_peer(heard_lines: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         leaders = Leaders()
@@ -161,7 +178,7 @@ def test_the_outcome_of_a_request_is_noted_and_passed_on() -> None:
 
 
 class TestAnotherCluster:
-    def test_who_asks_is_told_both_ids(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_the_error_has_both_ids(self, heard_lines: pytest.LogCaptureFixture) -> None:
         def answer(request: ControllerRequest) -> Values:
             assert request.api_key is ApiKey.DESCRIBE_CLUSTER
             values: dict[str, object] = {
@@ -186,9 +203,9 @@ class TestAnotherCluster:
         assert f"kquorum format --cluster-id {THEIRS}" in told
 
     def test_a_peer_that_does_not_say_which(self, heard_lines: pytest.LogCaptureFixture) -> None:
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            endpoint = Endpoint("CONTROLLER", "127.0.0.1", nobody.getsockname()[1])
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            endpoint = Endpoint("CONTROLLER", "127.0.0.1", closed.getsockname()[1])
 
             async def work() -> None:
                 ForeignClusters(OURS, 1, lambda: 0).was_refused_by(2, endpoint)
@@ -197,7 +214,7 @@ class TestAnotherCluster:
             run(work())
         assert "belongs to cluster (unknown)" in warnings(heard_lines)[0]
 
-    def test_who_refuses_tells_who_was_refused(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_a_refusal_names_the_refused_client(self, heard_lines: pytest.LogCaptureFixture) -> None:
         class Request:
             def __init__(self, cluster_id: str | None) -> None:
                 self.cluster_id = cluster_id
@@ -294,7 +311,7 @@ class TestVoters:
         assert "controller.quorum.auto.join.enable" in told
         assert "remove-voter" not in told
 
-    def test_changes_are_told_and_nothing_else(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_only_changes_are_logged(self, heard_lines: pytest.LogCaptureFixture) -> None:
         both = voters(ONE, TWO)
         moved = both.updated(Voter(TWO, (PLACES[2],)))
         hand_over(FakeDriver(leader_id=2), NO_VOTERS, both, moved, voters(ONE, TWO, THREE))

@@ -12,7 +12,7 @@ from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.storage.errors import LogCorrupted
-from tests.unit.raft.adapters.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
+from tests.support.raft.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
 
 KEY = ReplicaKey(1, UUID(int=1))
 ALONE = VoterSet.of(Voter(ReplicaKey(1)))
@@ -60,9 +60,7 @@ def test_the_log_starts_again_at_the_snapshot_and_stays_damaged_until_it_is_fetc
 
 
 @pytest.mark.parametrize("voters", [ALONE, THREE])
-def test_what_is_damaged_below_the_snapshot_alone_is_missed_by_nobody(
-    tmp_path: Path, voters: VoterSet
-) -> None:
+def test_damage_below_the_snapshot_alone_loses_nothing(tmp_path: Path, voters: VoterSet) -> None:
     """The log goes on from the snapshot with the sound records behind it: not even a sole voter lacks anything."""
     folder, config = damaged_log(tmp_path, at=(5,))
     log = FileLog(folder, on_damage="report")

@@ -1,5 +1,5 @@
 """A voter that stops while its log is dropped or repaired starts as what it is, with its votes: whole if it is, and
-damaged until it is told to be repaired. At every operation on the disk, through all that a start looks at.
+damaged until a repair is requested. At every operation on the disk, through all that a start looks at.
 """
 
 import logging
@@ -26,7 +26,7 @@ from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
-from tests.unit.raft.adapters.log_folders import batch, batches, read_all, snapshot_content
+from tests.support.raft.log_folders import batch, batches, read_all, snapshot_content
 
 DATA = Path("/disk")
 FOLDER = DATA / FOLDER_NAME
@@ -156,7 +156,7 @@ def check_whole(started: Started) -> None:
 
 
 def check_damaged(started: Started) -> None:
-    """Until it is told to be repaired, which `begin_a_repair` never is."""
+    """Until a repair is requested, which `begin_a_repair` never does."""
     assert started.repair.damaged_until is not None
     assert started.log.damage is not None
     found = read_all(started.log)

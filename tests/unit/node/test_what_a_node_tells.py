@@ -77,17 +77,17 @@ def test_all_that_was_committed_anywhere_is_in_the_offset_to_wait_for() -> None:
     assert asyncio.run(members_of(leads=True).last_committed_offset()) == 9
 
 
-def test_who_leads_no_more_knows_of_no_such_offset() -> None:
+def test_a_former_leader_knows_no_such_offset() -> None:
     with pytest.raises(NotTheLeader, match="not I: how far the brokers follow"):
         asyncio.run(members_of(leads=False).last_committed_offset())
 
 
 @pytest.mark.parametrize(("known", "end", "told"), [(101, 100, 100), (99, 100, 99), (-1, 100, -1)])
-def test_what_is_committed_is_told_once_it_can_be_read(known: int, end: int, told: int) -> None:
+def test_committed_records_are_announced_once_readable(known: int, end: int, told: int) -> None:
     """An answer to a Fetch has the records and says that they are committed; the log gets them a moment later."""
     member: Any = Some(node=Some(high_watermark=known), log=Some(end_offset=end))
-    nobody: Any = None
-    assert NodeInspectSource(member, nobody, nobody).high_watermark() == told
+    unused: Any = None
+    assert NodeInspectSource(member, unused, unused).high_watermark() == told
 
 
 def gate_of_grpc(tmp_path: Path, super_user: str) -> MemberGate:
@@ -109,12 +109,12 @@ def gate_of_grpc(tmp_path: Path, super_user: str) -> MemberGate:
     return broker_calls(load_config(path).node(NODE_ID), member, lambda: image_at(5)).gate
 
 
-def test_members_are_whom_the_rules_of_the_config_make_of_their_certificates(tmp_path: Path) -> None:
-    ours, strangers = Caller(certificate(issued("a"))), Caller(certificate(issued("b")))
+def test_members_are_named_by_the_configs_certificate_rules(tmp_path: Path) -> None:
+    ours, others = Caller(certificate(issued("a"))), Caller(certificate(issued("b")))
     gate = gate_of_grpc(tmp_path, "User:node-a")
     gate.check(ours, ApiKey.BROKER_REGISTRATION)
     with pytest.raises(Refused, match="User:node-b lacks CLUSTER_ACTION") as caught:
-        gate.check(strangers, ApiKey.BROKER_REGISTRATION)
+        gate.check(others, ApiKey.BROKER_REGISTRATION)
     assert caught.value.error is ErrorCode.cluster_authorization_failed
 
 

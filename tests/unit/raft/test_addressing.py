@@ -6,17 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.raft.messages import (
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    Request,
-    VoteRequest,
-)
+from kquorum.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest, Request, VoteRequest
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, key_of
 
 EPOCH = 3
 OTHER_REPLICAS = [
@@ -67,7 +61,7 @@ def test_a_request_of_another_cluster_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("request_of", REQUESTS)
 @pytest.mark.parametrize("cluster_id", [CLUSTER_ID, None])
-def test_a_request_of_this_cluster_or_of_an_unnamed_one_is_heard(
+def test_a_request_of_this_cluster_or_of_an_unnamed_one_is_accepted(
     request_of: Callable[[RaftContext], Request], cluster_id: str | None
 ) -> None:
     context = RaftContext()
@@ -94,7 +88,9 @@ def test_an_announcement_to_another_replica_is_refused_but_its_leader_is_followe
     assert context.begin(2, EPOCH, voter=key_of(1)).error is ErrorCode.none
 
 
-@pytest.mark.parametrize("voter", [ReplicaKey(-1), ReplicaKey(1)], ids=["nobody named", "no directory named"])
+@pytest.mark.parametrize(
+    "voter", [ReplicaKey(-1), ReplicaKey(1)], ids=["no voter named", "no directory named"]
+)
 def test_what_is_not_named_is_not_compared(voter: ReplicaKey) -> None:
     context = RaftContext()
     assert context.begin(2, EPOCH, voter=voter).error is ErrorCode.none

@@ -2,17 +2,12 @@
 
 import pytest
 
-from kquorum.raft.messages import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    FetchRequest,
-    VoteRequest,
-)
+from kquorum.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, FetchRequest, VoteRequest
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.voters import Endpoint
 from kquorum.wire.control_records import LeaderChangeMessage, decode_control_record
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 
 def leader_change(context: RaftContext) -> LeaderChangeMessage:

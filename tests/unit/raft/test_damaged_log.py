@@ -7,7 +7,7 @@ from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.recovery import ANONYMOUS, FARTHEST_OFFSET
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 EPOCH = 3
 
@@ -143,7 +143,7 @@ def test_the_end_is_asked_for_once() -> None:
     assert context.follow(leader_id=2, epoch=EPOCH).request.fetch_offset == 2
 
 
-def test_an_end_that_was_not_told_is_asked_for_again() -> None:
+def test_an_end_that_was_not_reported_is_requested_again() -> None:
     context = damaged()
     context.fail(fetch_of(context))
     context.advance(2 * context.config.fetch_timeout_ms)
@@ -202,7 +202,7 @@ def test_what_is_left_may_have_to_be_cut() -> None:
     assert context.answer(fetch, context.fetched(batch(0, 2, 3), batch(3, EPOCH + 1))).has_caught_up
 
 
-def test_a_leader_tells_the_others_to_begin_at_once_and_leads_no_more() -> None:
+def test_a_leader_tells_the_others_to_begin_at_once_and_resigns() -> None:
     context = damaged(leader_id=1)
     assert context.node.role == "resigned"
     ends = context.sent(EndQuorumEpochRequest)
@@ -214,7 +214,7 @@ def test_a_leader_tells_the_others_to_begin_at_once_and_leads_no_more() -> None:
 
 
 def test_an_observer_is_whole_before_it_has_flushed() -> None:
-    """Nobody waits for its flushes, so that they may take long; whoever notes the repair flushes first."""
+    """Nothing waits for its flushes, so they may take long; the repair is recorded after a flush."""
     state = QuorumState(leader_epoch=EPOCH, leader_id=2)
     context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, damaged_until=9, auto_flush=False)
     assert context.answer(told(context, 5), context.fetched(batch(2, EPOCH, 3))).has_caught_up
@@ -266,7 +266,7 @@ def test_a_replica_that_lost_its_votes_as_well_waits_for_the_confirmations() -> 
     assert not votes(context, 8)
 
 
-def test_who_lost_its_votes_says_first_that_it_is_not_caught_up_and_acknowledges_nothing_by_that() -> None:
+def test_a_voter_that_lost_its_votes_first_reports_offset_0_and_acknowledges_nothing_by_that() -> None:
     state = QuorumState(leader_epoch=EPOCH, leader_id=2)
     context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, has_lost_its_state=True)
     fetches = {fetch.destination_id: fetch.request for fetch in context.sent(FetchRequest)}

@@ -9,10 +9,10 @@ from kquorum.raft.messages import DescribeQuorumResponse, ReplicaStatus
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext
+from tests.support.raft.context import RaftContext
 
 OBSERVER = 50
-NOBODY = ReplicaKey(-1)
+UNNAMED = ReplicaKey(-1)
 # Fetch and check-quorum timeouts so long that time may pass.
 PATIENT = 10_000_000
 
@@ -48,7 +48,7 @@ def test_only_a_leader_describes_the_quorum(state: QuorumState) -> None:
     assert response.current_voters == ()
 
 
-def test_a_new_leader_knows_of_nobody_but_itself() -> None:
+def test_a_new_leader_knows_only_its_own_offset() -> None:
     context, epoch = leading()
     context.now_ms += 25
     response = context.describe()
@@ -138,7 +138,7 @@ def test_an_observer_is_listed_until_it_has_been_silent_for_five_minutes() -> No
 
 def test_a_reader_without_an_id_is_served_and_never_listed() -> None:
     context, epoch = leading()
-    anonymous = replace(context.fetch(OBSERVER, offset=0, last_epoch=0), replica=NOBODY)
+    anonymous = replace(context.fetch(OBSERVER, offset=0, last_epoch=0), replica=UNNAMED)
     response = context.receive(anonymous)
     assert (response.error, response.leader_epoch) == (ErrorCode.none, epoch)
     described = context.describe()

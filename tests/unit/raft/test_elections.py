@@ -6,15 +6,11 @@ from uuid import UUID
 import pytest
 
 from kquorum.raft.inputs import FailureReason
-from kquorum.raft.messages import (
-    BeginQuorumEpochRequest,
-    VoteRequest,
-    VoteResponse,
-)
+from kquorum.raft.messages import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 
 def test_a_sole_voter_leads_at_once() -> None:
@@ -72,7 +68,7 @@ def test_a_vote_is_granted_once_an_epoch() -> None:
     assert context.state == QuorumState(leader_epoch=1, leader_id=-1, voted=key_of(2))
 
 
-def test_a_vote_outlives_a_restart() -> None:
+def test_a_vote_survives_a_restart() -> None:
     context = RaftContext()
     context.receive(context.vote_request(2, epoch=1))
     restarted = RaftContext(state=context.state)
@@ -167,7 +163,7 @@ def test_a_voter_that_lost_touch_asks_before_it_disturbs() -> None:
     assert (context.node.role, context.node.leader_id, context.node.leader_epoch) == ("follower", 2, 1)
 
 
-def test_a_prospective_that_is_told_of_a_leader_follows_it() -> None:
+def test_a_prospective_that_learns_of_a_leader_follows_it() -> None:
     context = RaftContext()
     context.advance(1000)
     outbound = context.sent(VoteRequest)[0]

@@ -6,20 +6,12 @@ import pytest
 
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import ShutdownRequested, WritesPaused
-from kquorum.raft.messages import (
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    TransferLeadershipRequest,
-    VoteRequest,
-)
+from kquorum.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, TransferLeadershipRequest, VoteRequest
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, batch, key_of
-from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
+from tests.support.raft.context import RaftContext, batch, key_of
+from tests.support.raft.dynamic import DynamicContext, voter_of
 
 FULL, FREE = WritesPaused(True), WritesPaused(False)
 
@@ -47,7 +39,7 @@ def test_a_leader_leaves_for_the_first_voter_that_has_everything() -> None:
     context.turn()
     context.sent(EndQuorumEpochRequest)
     context.feed(FULL)
-    assert context.node.role == "leader", "nobody has x yet"
+    assert context.node.role == "leader", "no follower has x yet"
     context.receive(context.fetch(3, offset=2, last_epoch=epoch))
     assert context.node.role == "resigned"
     assert context.node.high_watermark == 2
@@ -84,7 +76,7 @@ def test_it_leaves_in_any_case_when_an_election_would_be_over() -> None:
     assert context.node.role == "resigned"
 
 
-def test_space_in_time_keeps_it_in_office() -> None:
+def test_space_in_time_keeps_it_leader() -> None:
     context, epoch = leading()
     context.node.propose(context.now_ms, epoch, [b"x"])
     context.turn()
@@ -120,7 +112,7 @@ def test_a_voter_that_was_about_to_be_added_is_not() -> None:
     assert context.log_end_offset == end_offset
 
 
-def test_a_sole_voter_is_nobodys_leader_until_there_is_space() -> None:
+def test_a_sole_voter_does_not_lead_until_there_is_space() -> None:
     context = RaftContext(voters=(1,))
     assert context.node.role == "leader"
     epoch = context.node.leader_epoch
@@ -245,7 +237,7 @@ def test_one_that_waited_for_a_leader_waits_on_and_starts_again() -> None:
 
 
 @pytest.mark.parametrize("role", ["prospective", "candidate"])
-def test_a_nominee_gives_up_and_keeps_its_vote(role: str) -> None:
+def test_a_preferred_successor_gives_up_and_keeps_its_vote(role: str) -> None:
     context = RaftContext()
     votes = context.become_candidate() if role == "candidate" else []
     if role == "prospective":

@@ -1,18 +1,10 @@
 """Restarts, orderly departures, and what a leader needs to stay (rules R4.2, R5.8, R9)."""
 
 from kquorum.raft.inputs import ShutdownRequested
-from kquorum.raft.messages import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    VoteRequest,
-)
+from kquorum.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, FetchResponse, VoteRequest
 from kquorum.raft.ready import QuorumState
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 # Restarts
 
@@ -104,7 +96,7 @@ def test_a_follower_shuts_down_at_once() -> None:
     assert context.feed(ShutdownRequested()).is_shut_down
 
 
-def test_end_quorum_epoch_is_repeated_only_to_who_has_not_answered() -> None:
+def test_end_quorum_epoch_is_repeated_only_to_voters_that_have_not_answered() -> None:
     context = RaftContext(state=QuorumState(leader_epoch=2, leader_id=1))
     first, second = context.sent(EndQuorumEpochRequest)
     context.answer(first, EndQuorumEpochResponse(leader_id=1, leader_epoch=2))

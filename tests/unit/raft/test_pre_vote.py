@@ -9,7 +9,7 @@ from kquorum.raft.inputs import ResignRequested
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9
 
@@ -72,7 +72,7 @@ def test_a_followers_earlier_vote_does_not_matter_to_pre_votes() -> None:
 # Roles without a leader
 
 
-def test_a_candidate_grants_pre_votes_and_goes_on_standing() -> None:
+def test_a_candidate_grants_pre_votes_and_stays_a_candidate() -> None:
     context = RaftContext()
     context.become_candidate()
     voted_for_itself = QuorumState(leader_epoch=1, voted=key_of(1))

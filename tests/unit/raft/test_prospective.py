@@ -6,7 +6,7 @@ from kquorum.raft.inputs import FailureReason
 from kquorum.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, key_of
+from tests.support.raft.context import RaftContext, key_of
 
 
 def prospective(
@@ -108,7 +108,7 @@ def test_a_prospective_that_cannot_reach_the_leader_it_knows_detaches_and_keeps_
     assert context.standing == ("unattached", 2, 7)
 
 
-def test_a_prospective_follows_the_leader_of_a_newer_epoch_that_it_is_told_of() -> None:
+def test_a_prospective_follows_the_leader_of_a_newer_epoch_in_a_response() -> None:
     context, (to_second, _) = prospective(leader_id=2)
     refusal = VoteResponse(error=ErrorCode.fenced_leader_epoch, leader_id=3, leader_epoch=6)
     context.answer(to_second, refusal)
@@ -117,7 +117,7 @@ def test_a_prospective_follows_the_leader_of_a_newer_epoch_that_it_is_told_of() 
 
 
 @pytest.mark.parametrize("granted", [True, False])
-def test_a_prospective_that_is_told_of_its_epochs_leader_follows_it_whatever_the_answer(
+def test_a_prospective_that_learns_of_its_epochs_leader_follows_it_whatever_the_answer(
     granted: bool,
 ) -> None:
     context, (to_second, _) = prospective()

@@ -1,9 +1,9 @@
-"""Two voters that may both win: a random draw decides which of them stands first (raft/elections.py, `_give_way`)."""
+"""Two voters that may both win: a random draw decides which one stands first (raft/elections.py)."""
 
 from kquorum.raft.messages import VoteRequest
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.roles import Prospective
-from tests.unit.raft.context import RaftContext, batch
+from tests.support.raft.context import RaftContext, batch
 
 
 class HighDice:
@@ -20,7 +20,7 @@ def prospective() -> tuple[RaftContext, list[OutboundRequest]]:
     return context, context.sent(VoteRequest)
 
 
-def test_who_has_granted_a_pre_vote_does_not_stand_at_once() -> None:
+def test_a_voter_that_granted_a_pre_vote_does_not_become_prospective_at_once() -> None:
     context, asked = prospective()
     assert context.ask_for_pre_vote(2, 0).vote_granted
     wait_ms = context.config.pre_vote_retry_ms
@@ -51,7 +51,7 @@ def test_a_rival_that_asks_again_does_not_put_it_off_again() -> None:
     assert context.node.role == "candidate"
 
 
-def test_who_has_refused_a_pre_vote_stands_at_once() -> None:
+def test_a_voter_that_refused_a_pre_vote_becomes_prospective_at_once() -> None:
     context = RaftContext(log=[batch(0, 1)])
     context.advance(context.config.election_timeout_ms)
     context.node.replica.random_source = HighDice()
@@ -61,7 +61,7 @@ def test_who_has_refused_a_pre_vote_stands_at_once() -> None:
     assert context.node.role == "candidate"
 
 
-def test_it_gives_way_no_longer_than_its_election_lasts() -> None:
+def test_it_defers_to_a_successor_for_one_election_timeout_at_most() -> None:
     context, asked = prospective()
     role = context.node.replica.role
     assert isinstance(role, Prospective)

@@ -3,7 +3,7 @@
 from kquorum.raft.inputs import QuorumStateWritten, TimeAdvanced
 from kquorum.raft.messages import EndQuorumEpochRequest, VoteRequest
 from kquorum.raft.ready import QuorumState
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, key_of
 
 DISK_MS = 700
 

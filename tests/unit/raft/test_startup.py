@@ -8,9 +8,9 @@ from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, VoteRequest
 from kquorum.raft.ready import LeaderAndEpoch, QuorumState
-from kquorum.raft.voters import KRaftVersionAt, Voter, VotersAt, VoterSet
+from kquorum.raft.voters import KRaftVersionAt, Voter, VoterSet, VotersAt
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_replica_without_identity_is_refused(identity: dict[str, object], comp
     [QuorumState(leader_epoch=2, leader_id=1), QuorumState(leader_epoch=2, voted=key_of(1))],
     ids=["led", "stood"],
 )
-def test_whoever_led_or_stood_before_a_restart_votes_only_in_a_newer_epoch(state: QuorumState) -> None:
+def test_a_former_leader_or_candidate_votes_only_in_a_newer_epoch_after_a_restart(state: QuorumState) -> None:
     context = RaftContext(state=state)
     denied = context.ask_for_vote(2, epoch=2)
     assert (denied.error, denied.vote_granted, denied.leader_id) == (ErrorCode.none, False, state.leader_id)
@@ -104,7 +104,7 @@ def test_a_new_observer_asks_in_epoch_zero() -> None:
     assert (fetch.request.current_leader_epoch, fetch.request.fetch_offset) == (0, 0)
 
 
-# What a state machine is told first
+# The first notification of a state machine
 
 
 def test_a_follower_names_its_leader_to_the_state_machine_at_once() -> None:

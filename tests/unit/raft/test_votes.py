@@ -6,7 +6,7 @@ from kquorum.raft.inputs import ShutdownRequested
 from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.context import RaftContext, batch, key_of
+from tests.support.raft.context import RaftContext, batch, key_of
 
 OBSERVER = 9
 
@@ -27,7 +27,7 @@ def test_a_follower_of_an_elected_leader_refuses_and_names_it() -> None:
     assert context.standing == ("follower", 2, 3)
 
 
-def test_who_knows_the_leader_and_not_where_it_listens_refuses_and_names_it() -> None:
+def test_a_node_without_the_leaders_endpoint_refuses_and_names_it() -> None:
     context = RaftContext(state=QuorumState(leader_epoch=2, leader_id=7))
     assert context.standing == ("unattached", 2, 7)
     response = context.ask_for_vote(2, epoch=2)

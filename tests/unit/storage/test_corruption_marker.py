@@ -15,7 +15,7 @@ from kquorum.storage.corruption_marker import (
 )
 from kquorum.storage.errors import DamagedRange
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.storage.disk_stops import Stopped, stopping_before
+from tests.support.storage.disk_stops import Stopped, stopping_before
 
 FOLDER = Path("/disk/log")
 LOSS = DamagedRange(7, 12, Path("/disk/a.log"), 70, "its CRC is\nanother")

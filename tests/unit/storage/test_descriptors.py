@@ -15,7 +15,7 @@ from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import PosixFileSystem
 from kquorum.wire.log_batch import LogBatch, log_batch
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.storage.log_parts import batch, flush, new_log, recover
+from tests.support.storage.log_parts import batch, flush, new_log, recover
 
 SIZE = len(batch(0).data)
 TWO_A_SEGMENT = 2 * SIZE

@@ -15,7 +15,7 @@ DAMAGE = DamagedRange(3, 7, PATH / "0.log", 120, "its CRC is another")
 
 def test_the_first_error_is_raised_again_before_anything_is_done() -> None:
     failure, first = (
-        FirstFailure("call somebody"),
+        FirstFailure("call the operator"),
         FsyncFailed(PATH, OSError(errno.EIO, os.strerror(errno.EIO))),
     )
     with pytest.raises(FsyncFailed), failure:
@@ -27,7 +27,7 @@ def test_the_first_error_is_raised_again_before_anything_is_done() -> None:
 
 
 def test_a_full_disk_and_our_own_bugs_pass() -> None:
-    failure = FirstFailure("call somebody")
+    failure = FirstFailure("call the operator")
     for error in (
         StorageFull("write", PATH, OSError(errno.ENOSPC, "No space left on device")),
         KeyError("bug"),

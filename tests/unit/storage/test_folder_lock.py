@@ -25,7 +25,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("program", [HOLD, HOLD_AS_JAVA_DOES])
-def test_a_second_process_is_refused_and_told_who_holds_the_folder(tmp_path: Path, program: str) -> None:
+def test_a_second_process_is_refused_with_the_holder_of_the_folder(tmp_path: Path, program: str) -> None:
     root = str(Path(__file__).parents[3])
     with subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)],

@@ -10,7 +10,7 @@ from kquorum.storage.errors import StorageFailed
 from kquorum.storage.indexes import WRITE_BYTES, SegmentIndexes
 from kquorum.storage.segment import Segment
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.storage.log_parts import batch
+from tests.support.storage.log_parts import batch
 
 FOLDER = Path("/disk/log")
 LOG = FOLDER / "00000000000000000000.log"

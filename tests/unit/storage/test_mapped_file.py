@@ -9,7 +9,7 @@ import pytest
 
 from kquorum.storage.errors import StorageFailed
 from kquorum.storage.mapped_file import map_file
-from tests.unit.storage.log_parts import FIRST, batch, recover, write_log
+from tests.support.storage.log_parts import FIRST, batch, recover, write_log
 
 PIECE_BYTES = 1024 * 1024
 SIZE = 2 * PIECE_BYTES + 100

@@ -70,7 +70,7 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, content: bytes, r
         read_meta_properties(tmp_path)
 
 
-def test_an_unformatted_folder_is_told_how_to_be_formatted(tmp_path: Path) -> None:
+def test_an_unformatted_folder_is_refused_with_the_format_command(tmp_path: Path) -> None:
     with pytest.raises(NotFormatted, match="kquorum format") as caught:
         read_meta_properties(tmp_path)
     assert str(tmp_path) in str(caught.value)

@@ -15,8 +15,8 @@ from kquorum.storage.ownership import permission_remedy
 
 
 @pytest.fixture
-def stranger(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The user id of a process that is somebody else than the owner of the test's files."""
+def other_user(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The user id of a process that does not own the test's files."""
     found = os.geteuid() + 54_321
     monkeypatch.setattr(os, "geteuid", lambda: found)
     return found
@@ -27,11 +27,11 @@ def refusal(code: int, path: Path) -> OSError:
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
-def test_whose_folder_it_is_and_what_helps(tmp_path: Path, stranger: int, code: int) -> None:
+def test_the_error_names_the_owner_and_the_remedy(tmp_path: Path, other_user: int, code: int) -> None:
     path = tmp_path / "not" / "there" / ".lock"
     error = StorageFailed("open", path, refusal(code, path))
     assert f"{tmp_path} belongs to user" in str(error)
-    assert f"this process runs as user id {stranger}" in str(error)
+    assert f"this process runs as user id {other_user}" in str(error)
     assert "chown -R" in str(error)
     assert "disk" not in str(error)
     assert status_of(error) is ExitStatus.IO_ERROR
@@ -54,7 +54,7 @@ def test_other_failures_are_the_disks(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read_is_not_called_damaged(
-    tmp_path: Path, stranger: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, other_user: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path) -> bytes:
         raise refusal(errno.EACCES, path)
@@ -66,6 +66,6 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(
     assert "damaged" not in str(caught.value)
 
 
-def test_any_other_file_is_reported_with_its_owner(tmp_path: Path, stranger: int) -> None:
+def test_any_other_file_is_reported_with_its_owner(tmp_path: Path, other_user: int) -> None:
     path = tmp_path / "kquorum.log"
     assert f"{path}: Permission denied; {tmp_path} belongs to user" in message_of(refusal(errno.EACCES, path))

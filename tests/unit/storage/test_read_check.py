@@ -7,7 +7,7 @@ import pytest
 from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.segment_list import SegmentList
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.storage.log_parts import batch, flush, new_log
+from tests.support.storage.log_parts import batch, flush, new_log
 
 FOLDER = Path("/disk/log")
 EPOCHS = [(1, 0), (3, 2)]

@@ -11,7 +11,7 @@ from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import LogBatch, build_batch, log_batch
 from kquorum.wire.log_scan import ScannedBatch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.storage.log_parts import (
+from tests.support.storage.log_parts import (
     FIRST,
     batch,
     flush,

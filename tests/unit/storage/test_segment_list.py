@@ -9,8 +9,8 @@ from kquorum.storage.segment import SegmentLimits
 from kquorum.storage.segment_list import SegmentList, first_segment
 from kquorum.wire.log_batch import LogBatch, build_batch, log_batch, parse_batches
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.storage.disk_stops import Stopped, stopping_before
-from tests.unit.storage.log_parts import batch, flush, new_log, recover
+from tests.support.storage.disk_stops import Stopped, stopping_before
+from tests.support.storage.log_parts import batch, flush, new_log, recover
 
 FOLDER = Path("/disk/topic-0")
 SIZE = len(batch(0).data)

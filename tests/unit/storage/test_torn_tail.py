@@ -1,4 +1,4 @@
-"""Sound batches behind damage are found again, whoever wrote them."""
+"""Sound batches behind damage are found again, for every writer."""
 
 import struct
 from pathlib import Path
@@ -9,7 +9,7 @@ from kquorum.storage.torn_tail import valid_batches_behind
 from kquorum.wire.log_batch import LogBatch, log_batch
 from kquorum.wire.record_batch import HEADER_BYTES, MAX_BATCH_RECORDS
 from tests.support.batches import with_valid_crc
-from tests.unit.storage.log_parts import FIRST, batch, recover, write_log
+from tests.support.storage.log_parts import FIRST, batch, recover, write_log
 
 PRODUCERS = (-1, 0, 4711, 2**63 - 1)
 _PRODUCER_POSITION = 43

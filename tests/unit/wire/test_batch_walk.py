@@ -1,4 +1,4 @@
-"""Batches behind damage are found again, each stretch of damage is told once."""
+"""Batches behind damage are found again, each stretch of damage is reported once."""
 
 import pytest
 

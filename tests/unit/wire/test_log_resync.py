@@ -1,4 +1,4 @@
-"""With `resync`, a scan finds the sound batches behind any damage; each stretch of damage is told once."""
+"""With `resync`, a scan finds the sound batches behind any damage; each stretch of damage is reported once."""
 
 import time
 from itertools import product
@@ -7,8 +7,9 @@ import pytest
 
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.record_batch import rewrite_offsets, write_batch
+from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
+from tests.support.batches import rewrite_offsets
 from tests.unit.wire.test_log_scan import FIRST, SECOND, SEGMENT, STARTS, THIRD, batch, only_damage, positions
 
 OFFSETS = range(100, 1000)

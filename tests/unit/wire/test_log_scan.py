@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
 from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.record_batch import rewrite_offsets, write_batch
+from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
-from tests.support.batches import with_valid_crc
+from tests.support.batches import rewrite_offsets, with_valid_crc
 
 
 def batch(base_offset: int, epoch: int = 1, records: int = 1) -> bytes:

@@ -14,11 +14,10 @@ from kquorum.wire.record_batch import (
     check_batch,
     read_batch_header,
     read_records,
-    rewrite_offsets,
     write_batch,
 )
 from kquorum.wire.record_parsing import Record
-from tests.support.batches import batch_of, with_valid_crc
+from tests.support.batches import batch_of, rewrite_offsets, with_valid_crc
 from tests.unit.wire.test_compression import xerial
 
 BATCH = write_batch(base_offset=5, leader_epoch=2, timestamp_ms=99, records=[(None, b"one"), (b"key", None)])

@@ -39,7 +39,7 @@ def _voters(frame: DataFrame, total: int | None) -> AnswerTable:
             time_text(row["since_ms"]),
         ),
         total=total,
-        is_told=True,
+        is_summarised=True,
     )
 
 
@@ -51,7 +51,7 @@ def _quorum(frame: DataFrame, total: int | None) -> AnswerTable:
         columns=("#epoch", "#leader", "since"),
         cells=lambda row: (number(row["epoch"]), number(row["leader_id"]), time_text(row["since_ms"])),
         total=total,
-        is_told=True,
+        is_summarised=True,
     )
 
 
@@ -63,7 +63,7 @@ def _features(frame: DataFrame, total: int | None) -> AnswerTable:
         columns=("feature", "#level", "since"),
         cells=lambda row: (row["feature"], number(row["level"]), time_text(row["since_ms"])),
         total=total,
-        is_told=True,
+        is_summarised=True,
     )
 
 

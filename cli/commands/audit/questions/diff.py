@@ -155,8 +155,8 @@ def _what(name: str, row: Row) -> str:
     """What a person wants to know of it: the fields that differ, or of something new what it is."""
     change, before, after = row["change"], row["before"], row["after"]
     if change == "changed":
-        told = [field for field in row["fields"] if field not in _UNTOLD] or row["fields"]
-        return ", ".join(_field(field, before[field], after[field]) for field in told)
+        fields = [field for field in row["fields"] if field not in _UNTOLD] or row["fields"]
+        return ", ".join(_field(field, before[field], after[field]) for field in fields)
     if change in _WORDS:
         steps = f" ({row['steps']:,} records)" if row["steps"] > 1 else ""
         return _WORDS[change] + steps

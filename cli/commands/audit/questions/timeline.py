@@ -54,7 +54,7 @@ def check_about(topic: str | None, broker: int | None) -> None:
 
 def answer_timeline(question: AuditQuery, request: History) -> Answer:
     events, about = _events(question, request)
-    told = has_notes(question.tables)
+    with_notes = has_notes(question.tables)
     title = f"{question.source}: {about}"
 
     def cells(row: Row) -> tuple[object, ...]:
@@ -64,7 +64,7 @@ def answer_timeline(question: AuditQuery, request: History) -> Answer:
             row["about"] if row["partition_id"] is None else f"partition {row['partition_id']}",
             row["what"],
             cause_text(row["cause"], row["cause_broker"]),
-            *author_cells(row, has_notes=told),
+            *author_cells(row, has_notes=with_notes),
         )
 
     table = AnswerTable(
@@ -72,7 +72,7 @@ def answer_timeline(question: AuditQuery, request: History) -> Answer:
         title=title,
         frame=events.orderBy("offset", "about", "partition_id", "what"),
         newest_first=events.orderBy(*(F.desc(name) for name in ("offset", "about", "partition_id", "what"))),
-        columns=("#offset", "time", "about", "~what", "~cause", *author_columns(has_notes=told)),
+        columns=("#offset", "time", "about", "~what", "~cause", *author_columns(has_notes=with_notes)),
         spare=("written by", "~why", "#offset"),
         stacking=True,
         cells=cells,
@@ -86,7 +86,7 @@ def answer_timeline(question: AuditQuery, request: History) -> Answer:
 def answer_who(question: AuditQuery, request: History) -> Answer:
     events, about = _events(question, request)
     asked = requests(events)
-    told = has_notes(question.tables)
+    with_notes = has_notes(question.tables)
     title = f"{question.source}: who changed {about}"
 
     def cells(row: Row) -> tuple[object, ...]:
@@ -94,7 +94,7 @@ def answer_who(question: AuditQuery, request: History) -> Answer:
             time_text(row["timestamp_ms"]),
             number(row["offset"]),
             _who(row),
-            *([reason_text(row)] if told else []),
+            *([reason_text(row)] if with_notes else []),
             _deeds(row),
         )
 
@@ -103,15 +103,15 @@ def answer_who(question: AuditQuery, request: History) -> Answer:
         title=title,
         frame=asked.orderBy("offset", "last_offset", "cause"),
         newest_first=asked.orderBy(F.desc("offset"), F.desc("last_offset"), F.desc("cause")),
-        columns=("time", "#offset", "~who", *(["~why"] if told else []), "~what"),
+        columns=("time", "#offset", "~who", *(["~why"] if with_notes else []), "~what"),
         spare=("#offset",),
         stacking=True,
         cells=cells,
         empty=f"{title}: no request in this time",
     )
     answer = Answer(
-        head={**_head(question, request), "has_notes": told},
-        notes=() if told else (NO_NOTES,),
+        head={**_head(question, request), "has_notes": with_notes},
+        notes=() if with_notes else (NO_NOTES,),
         tables=[table],
     )
     return with_limits(question, answer)

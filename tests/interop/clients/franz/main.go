@@ -1,5 +1,5 @@
 // What an administrator, a producer and a consumer do with franz-go: main BOOTSTRAP TOPICS
-// One line of JSON for each step; the topics of the last part are created one by one, whoever leads the quorum.
+// One line of JSON for each step; the topics of the last part are created one by one, whichever node leads the quorum.
 package main
 
 import (

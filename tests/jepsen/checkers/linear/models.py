@@ -136,7 +136,7 @@ class Register:
         return ShowsValue(frozen(operand)) if word == "read" else Writes(frozen(operand))
 
     def needed(self, _start: State, calls: Sequence[Call]) -> list[Call]:
-        """What may have been written matters only if somebody saw it, or may have swapped it for what was seen."""
+        """What may have been written matters only if a client saw it, or may have swapped it for what was seen."""
         seen = {value for call in calls if call.required and (value := _looked_at(call.effect)) is not None}
         swaps = [call.effect for call in calls if not call.required and isinstance(call.effect, Swaps)]
         while more := {(each.old,) for each in swaps if (each.new,) in seen} - seen:

@@ -86,7 +86,7 @@ class VersionedRegister:
         return Replaces(expected, expected + self.step, frozen(asked.get("value")), version)
 
     def needed(self, _start: State, calls: Sequence[Call]) -> list[Call]:
-        """At most one optional cas for each version that was seen, but that nobody is known to have written.
+        """At most one optional cas for each version that was seen, but has no known writer.
 
         Each version is replaced once, so where an acknowledged cas did it, no other can have done it. What came
         after the last version seen changes nothing to see. Of several that could have written a version, the one

@@ -8,8 +8,8 @@ say what they found), take a time that grows with the history alone, and give ea
   acknowledged with it.
 - **version-reused**: two cas were acknowledged with one version, or one with the first version of all; or reads
   show two values under one version.
-- **phantom**: somebody saw what nobody can have written: a value that no cas gave to this version, a version
-  before anybody tried to write it, or after one that no client wrote.
+- **phantom**: a client saw what no client can have written: a value that no cas gave to this version, a version
+  before any client tried to write it, or after one that no client wrote.
 - **stale-read**: a read shows less than was known when it was invoked.
 - **gone-back**: a cas was acknowledged with no more than the version that was known when it was invoked.
 - **wrongly-refused**: a cas was refused, though what it found is what it expected.
@@ -60,7 +60,7 @@ Found = Iterator[tuple[str, Results]]
 
 
 class KeyOrder:
-    """The versions of one key: `seen` has those that were told to somebody, each with the call."""
+    """The versions of one key: `seen` has those that a client saw, each with the call."""
 
     def __init__(self, model: VersionedRegister, calls: Sequence[Call]) -> None:
         self._first, self._first_value = model.start
@@ -125,10 +125,10 @@ class KeyOrder:
                     each.value == effect.value for _, each in tries
                 )
             if not known:
-                yield "phantom", _row(effect.version, "nobody can have written what the read shows", call)
+                yield "phantom", _row(effect.version, "no client can have written what the read shows", call)
 
     def _too_early(self) -> Found:
-        """Whoever saw a version ended after each version up to it was tried by somebody."""
+        """A call that saw a version ended after a client tried each version up to it."""
         reach = self._reach()
         seen = self._looked + [(call, effect.expected) for call, effect in self._written]
         for call, version in seen:
@@ -136,9 +136,9 @@ class KeyOrder:
                 continue
             tried = reach.get(version)
             if tried is None:
-                yield "phantom", _row(version, "nobody can have written it, or one before it", call)
+                yield "phantom", _row(version, "no client can have written it, or one before it", call)
             elif tried.invoked > call.ended:
-                why = "it was seen before anybody had tried to write it, or one before it"
+                why = "it was seen before any client had tried to write it, or one before it"
                 yield "phantom", _row(version, why, call, tried)
 
     def _reach(self) -> dict[int, Call]:

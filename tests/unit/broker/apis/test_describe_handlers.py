@@ -10,9 +10,11 @@ from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.entities import build
 from tests.support.api_calls import read_answer, request_of
-from tests.support.broker_services import LowDice
+from tests.support.broker_services import LowestRandomSource
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
+from tests.support.kio.classes import request_class, response_class
 
 IMAGE = image_of(
     broker_record(1),
@@ -35,7 +37,8 @@ def cluster(version: int = 2, **fields: object) -> Any:
     values = CLUSTER_FLAGS | fields
     request = request_of(ApiKey.DESCRIBE_CLUSTER, version, values)
     return sendable(
-        ApiKey.DESCRIBE_CLUSTER, handle_describe_cluster(request, IMAGE, "the-cluster", LISTENER, LowDice())
+        ApiKey.DESCRIBE_CLUSTER,
+        handle_describe_cluster(request, IMAGE, "the-cluster", LISTENER, LowestRandomSource()),
     )
 
 
@@ -47,13 +50,13 @@ def test_the_cluster_is_its_alive_brokers() -> None:
     ]
 
 
-def test_a_controller_that_is_not_among_the_brokers_told_is_none() -> None:
+def test_a_controller_outside_the_listed_brokers_is_none() -> None:
     """Broker 1 is alive, but not to be reached by this listener."""
     image = image_of(broker_record(1, listener="OTHER"), broker_record(2), broker_record(3))
     request = request_of(ApiKey.DESCRIBE_CLUSTER, 2, CLUSTER_FLAGS)
-    answer: Any = handle_describe_cluster(request, image, "the-cluster", LISTENER, LowDice())
+    answer: Any = handle_describe_cluster(request, image, "the-cluster", LISTENER, LowestRandomSource())
     assert (answer.controller_id, len(answer.brokers)) == (-1, 2)
-    other = handle_describe_cluster(request, image, "the-cluster", "OTHER", LowDice())
+    other = handle_describe_cluster(request, image, "the-cluster", "OTHER", LowestRandomSource())
     assert other.controller_id == 1
 
 
@@ -114,7 +117,7 @@ def test_a_page_that_is_exactly_full_points_to_the_next_topic() -> None:
     assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == ("beta", 0)
 
 
-def test_unknown_and_unlawful_names_have_their_errors_and_topics_are_sorted() -> None:
+def test_unknown_and_invalid_names_have_their_errors_and_topics_are_sorted() -> None:
     answer = partitions(("zeta", "beta", "a b"))
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [
         ("a b", ErrorCode.invalid_topic_exception),

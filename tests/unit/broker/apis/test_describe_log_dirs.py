@@ -32,7 +32,7 @@ def test_each_directory_is_reported_without_logs(version: int) -> None:
     ]
 
 
-def test_a_cordoned_directory_is_told_to_be_so() -> None:
+def test_a_cordoned_directory_is_reported_as_cordoned() -> None:
     newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
     answer = read_answer(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, BROKER))
     assert [each.is_cordoned for each in answer.results] == [False, True]

@@ -15,7 +15,7 @@ from tests.support.kio.classes import request_class
 from tests.support.kio.plans import plan_of
 from tests.support.running_controllers import run
 from tests.support.wire_values import fullest, least
-from tests.unit.broker.test_listener import Broker, broker
+from tests.unit.broker.adapters.test_listener import Broker, broker
 
 KNOWN = {ApiKey(api_key) for api_key in api_key_map}
 # A socket that never gets its answer would fail the test through this.
@@ -46,7 +46,7 @@ def test_each_is_offered_in_all_versions_or_there_is_a_reason_why_not() -> None:
     assert not told.keys() & NOT_OFFERED.keys()
     # Version 0 of SaslHandshake goes on without frames, which no client does any more.
     assert told.pop(ApiKey.SASL_HANDSHAKE) == (1, 1)
-    # Kafka 4 names versions of Produce that nobody serves any more (KAFKA-18659), and 6 of InitProducerId is unstable.
+    # Kafka 4 lists versions of Produce that no broker serves (KAFKA-18659), and 6 of InitProducerId is unstable.
     assert told.pop(ApiKey.PRODUCE) == (0, supported_versions(ApiKey.PRODUCE)[1])
     assert told.pop(ApiKey.INIT_PRODUCER_ID) == (0, 5)
     assert told == {api_key: supported_versions(api_key) for api_key in told}
@@ -55,7 +55,7 @@ def test_each_is_offered_in_all_versions_or_there_is_a_reason_why_not() -> None:
 
 @pytest.mark.parametrize("api_key", ASKED, ids=lambda api_key: api_key.name)
 def test_every_version_of_what_is_offered_is_answered(api_key: ApiKey) -> None:
-    """With the emptiest and with the fullest request that the schema allows; for what is forwarded there is nobody."""
+    """With the emptiest and with the fullest request that the schema allows; forwarded requests find no controller."""
     makers = [least, fullest]
 
     async def work() -> list[Any]:

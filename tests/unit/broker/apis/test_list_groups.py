@@ -7,7 +7,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import as_read, request_of
 from tests.support.running_controllers import RunningController
-from tests.unit.broker.test_listener import Broker, with_broker
+from tests.unit.broker.adapters.test_listener import Broker, with_broker
 
 LOWEST, HIGHEST = BROKER_APIS[ApiKey.LIST_GROUPS].versions
 

@@ -55,6 +55,6 @@ def test_a_partition_that_is_not_there_has_no_offsets(topic: str, index: int) ->
     assert (told.error_code, told.offset) == (ErrorCode.unknown_topic_or_partition, -1)
 
 
-def test_who_may_not_see_a_topic_does_not_hear_whether_it_is_there() -> None:
+def test_without_describe_a_client_does_not_learn_whether_a_topic_exists() -> None:
     codes = {listed(-1, topic=name, access=Nothing()).error_code for name in ("orders", "none")}
     assert codes == {ErrorCode.topic_authorization_failed}

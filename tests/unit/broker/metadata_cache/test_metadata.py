@@ -6,31 +6,21 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.broker.metadata_cache.answers import (
-    ALL_TOPIC_OPERATIONS,
-    OPERATIONS_NOT_ASKED,
-    MetadataAnswer,
-    handle_metadata,
-)
+from kquorum.broker.metadata_cache.answers import ALL_TOPIC_OPERATIONS, OPERATIONS_NOT_ASKED
 from kquorum.broker.metadata_cache.cache import controller_id_for_clients
-from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
+from kquorum.broker.metadata_cache.responses import MetadataResponses, SLICE_ASKED
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.metadata import MetadataResponseBroker, MetadataResponsePartition
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.kio.entities import build
 from tests.support.api_calls import read_answer, request_of
-from tests.support.broker_services import LowDice
-from tests.support.images import (
-    LISTENER,
-    broker_record,
-    image_of,
-    partition_record,
-    topic_id,
-    topic_records,
-)
-from tests.support.kio.classes import response_class
+from tests.support.broker_services import LowestRandomSource
+from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_id, topic_records
+from tests.support.kio.classes import request_class, response_class
 from tests.support.kio.codec import decode
+from tests.support.plain_metadata import MetadataAnswer, handle_metadata
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
 
@@ -76,7 +66,7 @@ def ask(
     if version in range(8, 11):
         values |= {"include_cluster_authorized_operations": False}
     request = request_of(ApiKey.METADATA, version, values)
-    answer = handle_metadata(request, version, image, "cluster", LISTENER, LowDice())
+    answer = handle_metadata(request, version, image, "cluster", LISTENER, LowestRandomSource())
     assert read_answer(ApiKey.METADATA, version, answer.response), "what is answered can be sent"
     return answer
 
@@ -110,7 +100,7 @@ def test_brokers_are_the_unfenced_ones_with_the_listener() -> None:
 
 def test_the_controller_told_to_clients_is_an_alive_broker_and_never_a_fenced_one() -> None:
     assert ask().response.controller_id == 1
-    assert controller_id_for_clients(image_of(broker_record(2, fenced=True)), LowDice()) == -1
+    assert controller_id_for_clients(image_of(broker_record(2, fenced=True)), LowestRandomSource()) == -1
 
 
 def test_a_healthy_partition_has_its_leader_and_names_the_replica_that_is_offline() -> None:
@@ -125,7 +115,7 @@ def test_a_healthy_partition_has_its_leader_and_names_the_replica_that_is_offlin
     )
 
 
-def test_a_fenced_leader_is_told_all_the_same() -> None:
+def test_a_fenced_leader_is_listed_all_the_same() -> None:
     image = image_of(broker_record(2, fenced=True), *topic_records(1, "orders", partition_record(1, 0, (2,))))
     assert partition(ask(image=image), 0).leader_id == 2
 
@@ -209,7 +199,7 @@ def test_beside_ids_what_has_only_a_name_is_passed_over(version: int) -> None:
 def test_very_many_names_are_looked_up_and_answered_in_slices() -> None:
     names = [f"missing-{number}" for number in range(15 * SLICE_ASKED)]
     request = request_of(ApiKey.METADATA, 9, {"topics": [{"name": name} for name in names], **NOTHING_ELSE})
-    work = MetadataResponses("cluster", LowDice()).begin(request, 9, IMAGE, LISTENER)
+    work = MetadataResponses("cluster", LowestRandomSource()).begin(request, 9, IMAGE, LISTENER)
     slices = 0
     while (answer := work.advance()) is None:
         slices += 1
@@ -223,19 +213,19 @@ def test_an_internal_topic_is_marked() -> None:
     assert topics_of(ask())["__consumer_offsets"].is_internal is True
 
 
-def test_an_unlawful_name_is_refused_and_never_created() -> None:
+def test_an_invalid_name_is_refused_and_never_created() -> None:
     answer = ask(["not/lawful", "..", "lawful"], allow_auto_topic_creation=True)
     assert topics_of(answer)["not/lawful"].error_code is ErrorCode.invalid_topic_exception
     assert topics_of(answer)[".."].error_code is ErrorCode.invalid_topic_exception
     assert answer.topics_to_create == ("lawful",)
 
 
-def test_a_client_that_does_not_want_topics_created_is_heard() -> None:
+def test_a_client_may_decline_topic_creation() -> None:
     assert ask(["new"], allow_auto_topic_creation=False).topics_to_create == ()
-    assert ask(["new"], version=3).topics_to_create == ("new",), "before version 4 nobody can decline"
+    assert ask(["new"], version=3).topics_to_create == ("new",), "before version 4 a client cannot decline"
 
 
-def test_operations_are_told_of_names_without_a_topic_too() -> None:
+def test_operations_are_reported_for_names_without_a_topic_too() -> None:
     """As Kafka 4.3.1 answers; not where the error hides the topic, or no name came."""
     names = ["new", "not/lawful", "..", "orders"]
     told = topics_of(ask(names, include_topic_authorized_operations=True))
@@ -245,7 +235,7 @@ def test_operations_are_told_of_names_without_a_topic_too() -> None:
     }
 
 
-def test_operations_are_told_when_asked_for() -> None:
+def test_operations_are_reported_when_asked_for() -> None:
     asked = topics_of(ask(["orders"], include_topic_authorized_operations=True))
     assert asked["orders"].topic_authorized_operations == ALL_TOPIC_OPERATIONS
     assert topics_of(ask(["orders"]))["orders"].topic_authorized_operations == OPERATIONS_NOT_ASKED

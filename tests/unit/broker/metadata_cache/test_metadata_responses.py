@@ -5,23 +5,15 @@ from typing import Any
 import pytest
 
 from kquorum.broker.metadata_cache import responses as responses_module
-from kquorum.broker.metadata_cache.responses import MOST_SHELVES, MetadataResponses
+from kquorum.broker.metadata_cache.responses import MOST_CACHES, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.kio.entities import build
 from tests.support.api_calls import request_of
-from tests.support.broker_services import LowDice
-from tests.support.images import (
-    LISTENER,
-    after,
-    broker_record,
-    fencing,
-    image_of,
-    isr_change,
-    partition_record,
-    topic_id,
-    topic_records,
-)
+from tests.support.broker_services import LowestRandomSource
+from tests.support.images import LISTENER, after, broker_record, fencing, image_of, isr_change, partition_record, topic_id, topic_records
+from tests.support.kio.classes import request_class
 
 IMAGE = image_of(
     broker_record(1),
@@ -52,7 +44,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def responses() -> MetadataResponses:
-    return MetadataResponses("cluster", LowDice())
+    return MetadataResponses("cluster", LowestRandomSource())
 
 
 def request(version: int = 12, names: list[str] | None = None, *, operations: bool = False) -> Any:
@@ -110,7 +102,7 @@ def test_a_long_answer_comes_in_slices_which_works_at_the_same_time_share(
 def test_an_answer_is_of_one_image_though_the_next_is_asked_for_meanwhile(
     responses: MetadataResponses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = ask(MetadataResponses("cluster", LowDice()))
+    expected = ask(MetadataResponses("cluster", LowestRandomSource()))
     monkeypatch.setattr(responses_module, "SLICE_PARTITIONS", 20)
     work = responses.begin(request(), 12, IMAGE, LISTENER)
     assert work.advance() is None
@@ -125,8 +117,8 @@ def test_what_is_kept_is_bounded(responses: MetadataResponses) -> None:
     for version in (1, 5, 6, 7, 8, 9, 10, 12):
         for operations in (False, True):
             ask(responses, version=version, operations=operations and version >= 8)
-    assert len(responses._shelves) == MOST_SHELVES
+    assert len(responses._caches) == MOST_CACHES
     _, fewer = after(IMAGE, *(RemoveTopicRecord(topic_id=topic_id(number)) for number in range(1, 5)))
     ask(responses, fewer)
-    newest = list(responses._shelves.values())[-1]
+    newest = list(responses._caches.values())[-1]
     assert [topic.name for topic, _ in newest.topics.values()] == ["t5"]

@@ -88,8 +88,8 @@ def test_status_waits_for_an_election(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_status_gives_up_when_there_is_no_leader(capsys: pytest.CaptureFixture[str]) -> None:
-    nobody = quorum_response(error_code=LEADER_NOT_AVAILABLE, leader_id=-1)
-    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: nobody}) as node:
+    leaderless = quorum_response(error_code=LEADER_NOT_AVAILABLE, leader_id=-1)
+    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: leaderless}) as node:
         command = ["quorum", "status", "--bootstrap-controller", node.address, "--timeout-ms", "300"]
         assert run(command) == 6
     assert f"{node.address} answers and follows no leader in epoch 7; all answer" in capsys.readouterr().err
@@ -124,7 +124,7 @@ def test_brokers_are_listed_with_fencing_and_lag(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_brokers_are_told_although_there_is_no_leader(capsys: pytest.CaptureFixture[str]) -> None:
+def test_brokers_are_listed_without_a_leader(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_node({ApiKey.DESCRIBE_CLUSTER: cluster_response}) as node:
         command = [
             "brokers",

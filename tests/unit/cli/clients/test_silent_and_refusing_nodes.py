@@ -1,4 +1,4 @@
-"""Nodes that hang, and nodes that say no: the time that both take, what is told of them, and the exit status."""
+"""Nodes that hang, and nodes that say no: the time that both take, the message, and the exit status."""
 
 import asyncio
 import contextlib
@@ -34,15 +34,15 @@ from tests.support.grpc_harness import run
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_members import FakeMembers
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
-from tests.unit.security.test_connections import SCRAM, Keys, listener, serving
+from tests.unit.network.security.test_connections import API, Keys, SCRAM, listener, serving
 
 HOST = "127.0.0.1"
-NOBODY = HostPort(HOST, 1)
+UNREACHABLE = HostPort(HOST, 1)
 
 
 @contextlib.contextmanager
 def mute_addresses(count: int) -> Iterator[list[HostPort]]:
-    """Connections are taken, as by a process that was stopped; nobody reads what comes in."""
+    """Connections are taken, as by a process that was stopped; nothing reads what comes in."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         yield [HostPort(HOST, each.getsockname()[1]) for each in sockets]
@@ -118,9 +118,9 @@ async def first_change(address: HostPort) -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda address: describe_brokers([address, NOBODY], 60_000),
+        lambda address: describe_brokers([address, UNREACHABLE], 60_000),
         lambda address: fetch_elections([address], 0, 10_000, lambda _: None),
-        lambda address: read_topics([NOBODY, address], None, "local", 60_000),
+        lambda address: read_topics([UNREACHABLE, address], None, "local", 60_000),
         first_change,
     ],
 )
@@ -139,7 +139,7 @@ def test_a_refusal_over_grpc_is_an_answer(
     assert run(main).status is ExitStatus.FAILED
 
 
-def test_what_stands_in_for_a_refused_call_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_substitute_of_a_refused_call_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     async def main(broker: str, controller: str) -> None:
         server, address = await refusing_server(grpc.StatusCode.PERMISSION_DENIED)
         try:
@@ -153,7 +153,7 @@ def test_what_stands_in_for_a_refused_call_is_told(capsys: pytest.CaptureFixture
         asyncio.run(main(node.address, node.address))
     assert "User:bob may not" in capsys.readouterr().err
     with pytest.raises(CliError, match=r"Connection refused; over gRPC .*User:bob may not") as failed:
-        asyncio.run(main(str(NOBODY), str(NOBODY)))
+        asyncio.run(main(str(UNREACHABLE), str(UNREACHABLE)))
     assert failed.value.status is ExitStatus.FAILED
 
 
@@ -166,7 +166,7 @@ async def asked(port: int, security: ClientSecurity, timeout_ms: int = 60_000) -
     return failed.value
 
 
-def test_without_a_certificate_the_listeners_own_reason_is_told_at_once(tmp_path: Path) -> None:
+def test_without_a_certificate_the_listeners_own_reason_is_reported_at_once(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
 
     async def main() -> Unanswered:
@@ -191,7 +191,7 @@ def test_a_wrong_password_is_a_refusal() -> None:
     assert failed.status is ExitStatus.FAILED
 
 
-def test_who_speaks_plainly_to_tls_is_told_soon(tmp_path: Path) -> None:
+def test_plaintext_on_a_tls_port_gets_an_alert_soon(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
 
     async def main() -> Unanswered:

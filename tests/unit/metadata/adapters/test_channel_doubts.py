@@ -29,7 +29,7 @@ def channel_to(address: ControllerAddress, retry_timeout_ms: int = 5_000) -> Con
     )
 
 
-def test_a_controller_that_says_it_leads_no_more_may_have_carried_it_out() -> None:
+def test_a_controller_that_answers_not_controller_may_have_carried_it_out() -> None:
     errors = [ErrorCode.not_controller, ErrorCode.not_controller, ErrorCode.none]
     doubts: list[int] = []
 
@@ -49,13 +49,13 @@ def test_a_controller_that_says_it_leads_no_more_may_have_carried_it_out() -> No
     assert len(doubts) == 2
 
 
-def test_who_was_never_reached_has_carried_nothing_out() -> None:
+def test_a_node_that_was_never_reached_has_carried_nothing_out() -> None:
     doubts: list[int] = []
 
     async def work() -> None:
         async with RunningController(1, lambda _request: None) as controller:
-            nobody = controller.address
-        channel = channel_to(nobody, retry_timeout_ms=150)
+            closed = controller.address
+        channel = channel_to(closed, retry_timeout_ms=150)
         with pytest.raises(ControllerUnavailable):
             await channel.call(
                 message_of(ApiKey.UNREGISTER_BROKER, {"broker_id": 1}), lambda: doubts.append(1)
@@ -98,7 +98,7 @@ def poisoned(request: ControllerRequest) -> Values | None:
     return None if request.body.broker_id == 0 else {"error_code": ErrorCode.none, "error_message": None}
 
 
-def test_a_request_that_loses_each_connection_harms_others_twice_and_is_given_up(
+def test_a_request_that_loses_each_connection_affects_others_twice_and_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(LostConnections, "pause_ms", 1)

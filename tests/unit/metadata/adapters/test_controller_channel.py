@@ -95,7 +95,7 @@ def test_without_a_known_leader_it_waits_until_one_is_known() -> None:
     run(work())
 
 
-def test_a_controller_that_lost_its_office_is_left_for_the_new_one() -> None:
+def test_a_controller_that_lost_leadership_is_left_for_the_new_one() -> None:
     async def work() -> None:
         leadership = Leadership()
         async with RunningController(2, accept) as new:
@@ -149,7 +149,7 @@ def test_a_request_at_a_leader_that_hangs_moves_to_the_new_leader_at_once() -> N
     run(work())
 
 
-def test_the_reason_is_told_when_the_time_is_up() -> None:
+def test_the_reason_is_given_when_the_time_is_up() -> None:
     async def work(leadership: Leadership) -> None:
         await channel_to(leadership, retry_timeout_ms=200).call(
             message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
@@ -183,7 +183,7 @@ def test_a_last_attempt_cut_short_does_not_hide_the_reason() -> None:
         run(work())
 
 
-def test_an_error_that_is_not_about_the_office_is_for_the_caller() -> None:
+def test_an_error_other_than_not_controller_is_for_the_caller() -> None:
     async def work() -> Any:
         def stale(_request: ControllerRequest) -> Values:
             return heartbeat_answer(ErrorCode.stale_broker_epoch)
@@ -197,7 +197,7 @@ def test_an_error_that_is_not_about_the_office_is_for_the_caller() -> None:
     assert run(work()) is ErrorCode.stale_broker_epoch
 
 
-def test_a_controller_that_does_not_offer_the_api_is_told_about() -> None:
+def test_a_controller_without_the_api_is_reported() -> None:
     async def work() -> None:
         server = KafkaServer(
             host="127.0.0.1", port=0, handler=lambda *_: None, supported={}, listener_name="CONTROLLER"

@@ -15,13 +15,7 @@ from kquorum.metadata.adapters.controller_channel import ControllerChannel
 from kquorum.metadata.adapters.envelope import EnvelopeRefusedError, unwrap, wrap
 from kquorum.metadata.adapters.listener import controller_listener_apis
 from kquorum.metadata.controller.requests import ControllerRequest
-from kquorum.metadata.forwarding import (
-    decode_address,
-    decode_principal,
-    encode_address,
-    encode_principal,
-    is_for_the_leader,
-)
+from kquorum.metadata.forwarding import decode_address, decode_principal, encode_address, encode_principal, is_for_the_leader
 from kquorum.network.limits import ServerLimits
 from kquorum.network.turns import Served
 from kquorum.wire.errors import DecodeError
@@ -33,10 +27,11 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, supported_versions
 from kquorum.wire.protocol.headers import encode_request_header
 from tests.support.api_calls import Values, message_of, request_of
+from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import decode_response, encode_request
+from tests.support.network.peers import until
 from tests.support.running_controllers import RunningController, run
-from tests.unit.network.support import until
 
 SERVED = controller_listener_apis()
 MAX_ELEMENTS = ServerLimits().max_elements
@@ -126,7 +121,7 @@ def test_what_may_not_be_forwarded_is_not_read() -> None:
 
 
 def test_what_may_not_be_forwarded_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a plaintext listener anybody may send an envelope."""
+    """On a plaintext listener every client may send an envelope."""
     looked_up: list[int] = []
     look_up = headers.api_version
 

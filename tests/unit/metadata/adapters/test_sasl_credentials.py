@@ -119,22 +119,22 @@ def told(world: World, name: str, lookup: ScramLookup, *, is_token: bool = False
     return first.salt, first.iterations
 
 
-def test_strangers_look_like_the_users_there_are() -> None:
+def test_unknown_users_look_like_existing_users() -> None:
     world = World()
     lookup = world.credentials.lookup(b"pepper")
-    salt, iterations = told(world, "nobody", lookup)
+    salt, iterations = told(world, "unknown", lookup)
     assert (len(salt), iterations) == (len(b"salt"), 4096)
-    assert told(world, "nobody", lookup) == (salt, iterations)
+    assert told(world, "unknown", lookup) == (salt, iterations)
     scram = image().security.scram
     for user, credential in scram.items():
         scram = scram.set(user, replace(credential, salt=b"0" * 40, iterations=8192))
     world.image = image(scram=scram)
-    salt, iterations = told(world, "nobody", lookup)
+    salt, iterations = told(world, "unknown", lookup)
     assert (len(salt), iterations) == (40, 8192)
     world.image = image(scram=Map())
-    assert form_of(*told(world, "nobody", lookup)) == AS_KAFKA
+    assert form_of(*told(world, "unknown", lookup)) == AS_KAFKA
     world.image = None
-    assert form_of(*told(world, "nobody", lookup)) == AS_KAFKA
+    assert form_of(*told(world, "unknown", lookup)) == AS_KAFKA
 
 
 def test_tokens_that_there_are_not_look_like_those_there_are() -> None:
@@ -145,15 +145,15 @@ def test_tokens_that_there_are_not_look_like_those_there_are() -> None:
     assert known != unknown
 
 
-def test_before_there_is_an_image_there_is_nobody() -> None:
+def test_before_the_first_image_there_are_no_users() -> None:
     world = World()
     world.image = None
     with pytest.raises(ScramError, match="no such user"):
         world.log_in("SCRAM-SHA-256", "alice", "alices")
 
 
-def test_a_strangers_login_does_not_go_through_all_users() -> None:
-    """The forms of their salts are counted as the records of users come, whoever logs in."""
+def test_an_unknown_users_login_does_not_iterate_over_all_users() -> None:
+    """The forms of their salts are counted as records of users are replayed, independent of logins."""
 
     def record(number: int, salt: bytes = b"salt") -> UserScramCredentialRecord:
         return UserScramCredentialRecord(
@@ -172,4 +172,4 @@ def test_a_strangers_login_does_not_go_through_all_users() -> None:
     world = World()
     world.image = replace(image(), security=built)
     lookup = world.credentials.lookup(b"pepper")
-    assert 0 < calls_of(lambda: lookup.user_form("SCRAM-SHA-256", "nobody")) < 100
+    assert 0 < calls_of(lambda: lookup.user_form("SCRAM-SHA-256", "unknown")) < 100

@@ -35,7 +35,7 @@ class Table:
         return tasks
 
     async def give_back(self, name: str) -> str:
-        """Who has got one for it."""
+        """The holders of one for it."""
         before = len(self.granted)
         self.shares.give_back(name)
         await self.settle()
@@ -78,7 +78,7 @@ def test_names_take_turns_whichever_has_more_that_wait() -> None:
     run(work())
 
 
-def test_who_does_not_wait_any_longer_takes_nothing_from_the_others() -> None:
+def test_a_cancelled_wait_takes_nothing_from_the_others() -> None:
     async def work() -> None:
         table = Table(1, 1)
         _, gone, _ = await table.ask("x", "a", "b")
@@ -135,12 +135,12 @@ def test_a_channel_has_some_requests_on_their_way_and_the_others_wait_until_they
             ]
             await eventually(lambda: len(silent.replies) == 3)
             assert channel._shares.waiting == 2
-            of_nobody = asyncio.create_task(channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)))
+            unnamed = asyncio.create_task(channel.call(message_of(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)))
             await eventually(lambda: len(silent.replies) == 4)
             for number in range(6):
                 await eventually(lambda number=number: len(silent.replies) > number)  # type: ignore[misc]
                 silent.replies[number]()
-            await asyncio.gather(of_nobody, *asked)
+            await asyncio.gather(unnamed, *asked)
             channel.close()
 
     run(work())
@@ -164,7 +164,7 @@ def test_a_request_whose_client_is_gone_when_its_turn_comes_is_not_sent() -> Non
 
 
 @pytest.mark.usefixtures("small_shares")
-def test_who_waits_too_long_for_its_turn_is_told_so() -> None:
+def test_a_request_that_waits_too_long_for_its_turn_times_out() -> None:
     async def work() -> None:
         channel = channel_to(Leadership(), retry_timeout_ms=50)
         for _ in range(2):

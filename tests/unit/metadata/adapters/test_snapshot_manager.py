@@ -16,8 +16,8 @@ from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.storage.errors import FsyncFailed
 from tests.support.fault_file_system import refused
-from tests.unit.metadata.adapters.snapshot_parts import FOLDER, QUORUM, START_MS, run, until
-from tests.unit.metadata.adapters.snapshot_rig import NOTE, SETTINGS, Rig, image_at
+from tests.support.metadata.snapshot_parts import FOLDER, QUORUM, START_MS, run, until
+from tests.support.metadata.snapshot_rig import NOTE, SETTINGS, Rig, image_at
 
 
 def test_a_snapshot_holds_the_image_the_voters_and_the_last_note(caplog: pytest.LogCaptureFixture) -> None:
@@ -200,7 +200,7 @@ def test_a_flush_that_fails_ends_the_node(nth: int, left: int) -> None:
     run(test())
 
 
-def test_what_is_our_own_fault_is_told_with_its_trace_and_is_not_fatal(
+def test_an_internal_error_is_logged_with_its_trace_and_is_not_fatal(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_arguments: object, **_options: object) -> None:

@@ -11,8 +11,8 @@ from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.uuids import ZERO_UUID
-from tests.unit.metadata.adapters.snapshot_parts import run
-from tests.unit.metadata.adapters.snapshot_rig import Rig, image_at
+from tests.support.metadata.snapshot_parts import run
+from tests.support.metadata.snapshot_rig import Rig, image_at
 
 
 def test_none_is_written_until_a_state_comes_from_elsewhere(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,16 +19,7 @@ from kquorum.network.requests import RequestContext
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.raft_requests import RaftRequests
 from kquorum.raft.inputs import Input, ResignRequested
-from kquorum.raft.messages import (
-    AddRaftVoterRequest,
-    BeginQuorumEpochRequest,
-    DescribeQuorumRequest,
-    EndQuorumEpochRequest,
-    FetchSnapshotRequest,
-    RemoveRaftVoterRequest,
-    Request,
-    UpdateRaftVoterRequest,
-)
+from kquorum.raft.messages import AddRaftVoterRequest, BeginQuorumEpochRequest, DescribeQuorumRequest, EndQuorumEpochRequest, FetchSnapshotRequest, RemoveRaftVoterRequest, Request, UpdateRaftVoterRequest
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch
@@ -41,7 +32,7 @@ from tests.support.controller_world import World
 from tests.support.kio.classes import response_class
 from tests.support.kio.codec import decode
 from tests.support.kio.frames import decode_response, encode_request
-from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
+from tests.support.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 
 PAGE = Path(__file__).parents[4] / "docs" / "standby.md"
 OFFERED = controller_listener_apis()
@@ -329,7 +320,7 @@ class Node:
             security_protocol=SASL_PLAINTEXT,
         )
         self.listener.handle(context, as_read(api_key, version, entity), answers.append)
-        assert len(answers) == 1, "a standby keeps nobody waiting"
+        assert len(answers) == 1, "a standby answers at once"
         (answer,) = answers
         if isinstance(answer, EncodedBody):
             return decode(response_class(api_key, version), answer.data)[0]

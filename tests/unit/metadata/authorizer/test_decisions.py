@@ -69,7 +69,7 @@ def test_decisions_are_those_of_a_loop_over_all_acls(
 def test_some_resource_is_allowed_if_a_name_can_be_found_that_is(
     entries: list[AccessControlEntry], principal: str, operation: Operation
 ) -> None:
-    """But that names which nobody has written down do not count, and that one denial of all ends it, in Kafka too."""
+    """Except that names without an ACL do not count, and that one denial for all names ends it, as in Kafka."""
     direct = [each for each in entries if each.operation in (operation, 2)]
     judge, acls = authorizer(), acls_of(direct)
     candidates = {each.resource_name for each in direct} | {"hardcode"}
@@ -111,13 +111,13 @@ def allowed(*entries: AccessControlEntry, operation: Operation = READ, name: str
     return authorizer().allows(acls_of(entries), ALICE, HERE, operation, TOPIC, name)
 
 
-def test_without_acls_nobody_but_super_users_may_do_anything() -> None:
+def test_without_acls_only_super_users_may_do_anything() -> None:
     assert not allowed()
     assert authorizer().allows(acls_of(()), ADMIN, HERE, READ, TOPIC, "orders")
     assert authorizer(allow_everyone=True).allows(acls_of(()), ALICE, HERE, READ, TOPIC, "orders")
 
 
-def test_where_everybody_is_allowed_an_acl_for_somebody_else_ends_that() -> None:
+def test_without_acls_all_are_allowed_until_an_acl_for_another_user() -> None:
     judge, acls = authorizer(allow_everyone=True), acls_of([acl(READ, "orders", principal=BOB)])
     assert not judge.allows(acls, ALICE, HERE, READ, TOPIC, "orders")
     assert judge.allows(acls, ALICE, HERE, READ, TOPIC, "payments")

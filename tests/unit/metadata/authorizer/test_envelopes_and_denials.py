@@ -1,4 +1,4 @@
-"""Envelopes, whose sender and whose client are both judged; DescribeCluster's bits; and what is told of denials."""
+"""Envelopes, whose sender and whose client are both judged; DescribeCluster's bits; and what is logged of denials."""
 
 from kquorum.metadata.authorizer.access import Denial
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
@@ -7,13 +7,13 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, ALICE, BOB, HERE, acl
 from tests.support.controller_world import NODE_ID, topic
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.metadata.listener_world import ListenerWorld
 
 CREATION = {"topics": [topic("new")], "timeout": 1000}
 FAILED = ErrorCode.cluster_authorization_failed
 
 
-def test_who_may_not_forward_cannot_lend_itself_the_name_of_who_may_all() -> None:
+def test_a_client_without_cluster_action_cannot_forward_as_a_super_user() -> None:
     world = ListenerWorld()
     assert world.forward(ApiKey.CREATE_TOPICS, CREATION, principal=ADMIN, broker=ALICE) is FAILED
     assert not world.world.controller.image.topics.by_name
@@ -66,7 +66,7 @@ def test_describe_cluster_tells_the_operations_that_are_allowed() -> None:
     assert world.ask(ApiKey.DESCRIBE_CLUSTER, ask).cluster_authorized_operations == -(2**31)
 
 
-# What is told of denials
+# What is logged of denials
 
 
 class Told:
@@ -80,7 +80,7 @@ class Told:
         self.log.note(ApiKey.METADATA, denial)
 
 
-def test_a_denial_is_told_once_a_minute() -> None:
+def test_a_denial_is_reported_once_a_minute() -> None:
     told = Told()
     for _ in range(5):
         told.deny()
@@ -111,7 +111,7 @@ def test_a_name_cannot_write_lines_of_its_own_nor_endless_ones() -> None:
     assert len(line) < 400
 
 
-def test_requests_that_are_denied_are_told_without_what_is_in_them() -> None:
+def test_requests_that_are_denied_are_reported_without_what_is_in_them() -> None:
     world = ListenerWorld()
     upsertion = {
         "name": "x",

@@ -1,4 +1,4 @@
-"""The table, row by row: who lacks the right is refused in every version, in a shape that can be sent; who has it, not.
+"""The table, row by row: without the right, every version is refused in a form that can be sent; with it, none is.
 
 The requests are random ones, so that lists are empty, long, and full of nonsense.
 """
@@ -21,7 +21,7 @@ from tests.support.acl_worlds import ADMIN, acl
 from tests.support.controller_world import CLUSTER_ID
 from tests.support.hostile_requests import HostileRequests
 from tests.support.kio.codec import encode
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.metadata.listener_world import ListenerWorld
 
 ACTION, ALTER, DESCRIBE = Operation.CLUSTER_ACTION, Operation.ALTER, Operation.DESCRIBE
 DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
@@ -107,7 +107,7 @@ def test_every_api_of_a_controller_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize("api_key", sorted(CONTROLLER_APIS))
-def test_who_has_no_rights_at_all_changes_and_learns_nothing(api_key: ApiKey) -> None:
+def test_a_client_without_rights_changes_and_learns_nothing(api_key: ApiKey) -> None:
     world = ListenerWorld()
     world.world.create({"name": "t0"}, {"name": "t1"})
     before = world.world.controller.committed_image
@@ -150,7 +150,7 @@ def test_the_right_on_the_cluster_opens_the_door_and_no_other_does(api_key: ApiK
 
 
 @pytest.mark.parametrize("api_key", sorted(CONTROLLER_APIS))
-def test_before_the_acls_are_read_all_but_super_users_are_told_to_come_again(api_key: ApiKey) -> None:
+def test_before_the_acls_are_read_all_but_super_users_get_a_retriable_error(api_key: ApiKey) -> None:
     world = ListenerWorld(is_loaded=False)
     requests = HostileRequests(5, CLUSTER_ID, "secret")
     for version in versions(api_key):

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
-from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.forwarding import tells_error
 from kquorum.wire.forwarding_id import forwarding_fields, forwarding_id_of
 from kquorum.wire.metadata_records.features import NoOpRecord
@@ -13,8 +12,8 @@ from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import acl
-from tests.support.controller_world import topic
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.controller_world import audit_notes, topic
+from tests.support.metadata.listener_world import ListenerWorld
 
 ID = bytes(range(16))
 MAY_CREATE = acl(Operation.CREATE, "new", ResourceType.TOPIC)

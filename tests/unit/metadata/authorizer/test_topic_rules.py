@@ -9,7 +9,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.acl_worlds import ADMIN, DENY, PREFIXED, acl
 from tests.support.controller_world import topic
-from tests.unit.metadata.authorizer.listener_world import ListenerWorld
+from tests.support.metadata.listener_world import ListenerWorld
 
 NONE, FAILED = ErrorCode.none, ErrorCode.topic_authorization_failed
 UNKNOWN = ErrorCode.unknown_topic_or_partition
@@ -31,12 +31,12 @@ def test_topics_are_created_one_by_one(forwarded: bool) -> None:
     answer = ask(ApiKey.CREATE_TOPICS, creation("mine-1", "theirs", "mine-2"))
     assert errors(answer) == {"mine-1": NONE, "theirs": FAILED, "mine-2": NONE}
     assert sorted(world.world.controller.image.topics.by_name) == ["mine-1", "mine-2"]
-    # Configs are told to who may see them only.
+    # The response has configs only for clients with DESCRIBE_CONFIGS.
     told = {entry.name: entry for entry in answer.topics}["mine-1"]
     assert (told.num_partitions, told.configs, told.topic_config_error_code) == (-1, (), int(FAILED))
 
 
-def test_who_may_see_configs_is_told_them() -> None:
+def test_with_describe_configs_a_client_gets_the_configs() -> None:
     world = ListenerWorld().allow(
         acl(Operation.CREATE), acl(Operation.DESCRIBE_CONFIGS, "a"), acl(Operation.DESCRIBE, "*")
     )
@@ -54,7 +54,7 @@ def test_create_on_the_cluster_is_for_all_topics_even_those_denied_by_name() -> 
     assert not world.lines
 
 
-def test_a_name_given_twice_is_told_to_be_so_whoever_asks() -> None:
+def test_a_name_given_twice_is_a_duplicate_for_every_client() -> None:
     answer = ListenerWorld().ask(ApiKey.CREATE_TOPICS, creation("a", "a", "__cluster_metadata"))
     assert errors(answer) == {
         "a": ErrorCode.invalid_request,
@@ -106,7 +106,7 @@ def test_topics_are_deleted_by_name_by_who_may() -> None:
     assert sorted(world.world.controller.image.topics.by_name) == ["hidden", "seen"]
 
 
-def test_topics_are_deleted_by_id_and_names_are_told_to_who_may_know() -> None:
+def test_topics_are_deleted_by_id_and_names_need_describe() -> None:
     world = world_of_three()
     ids = {name: each.id for name, each in world.world.controller.image.topics.by_name.items()}
     answer = world.ask(ApiKey.DELETE_TOPICS, deletion(*ids.values()))
@@ -135,7 +135,7 @@ def test_a_topic_whose_creation_is_not_yet_committed_is_guarded_too() -> None:
     assert "new" in world.world.controller.image.topics.by_name
 
 
-def test_who_may_delete_on_the_cluster_may_delete_any() -> None:
+def test_delete_on_the_cluster_allows_every_topic() -> None:
     world = world_of_three().allow_on_cluster(Operation.DELETE)
     answer = world.ask(ApiKey.DELETE_TOPICS, deletion("hidden", "hidden-missing"))
     assert errors(answer) == {"hidden": NONE, "hidden-missing": UNKNOWN}

@@ -2,15 +2,12 @@
 
 import hashlib
 
-from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.controller.requests import ControllerRequest
-from kquorum.wire.metadata_records.features import (
-    NoOpRecord,
-)
+from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import request_of
-from tests.support.controller_world import World, topic
+from tests.support.controller_world import World, audit_notes, topic
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 

@@ -27,7 +27,7 @@ from kquorum.wire.record_frame import encode_record
 from kquorum.wire.uuids import METADATA_TOPIC_ID
 from tests.support import api_calls
 from tests.support.api_calls import Values
-from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
+from tests.support.controller_world import CLUSTER_ID, FakeRaft, NODE_ID, SeededRandomSource, SeededRandomSource, World, topic
 
 
 class ResigningRaft(FakeRaft):
@@ -41,7 +41,7 @@ class ResigningRaft(FakeRaft):
 
 
 class FaultyWorld(World):
-    """A world whose faults are told; `raft` notes who resigned."""
+    """A world that records faults; `raft` records resignations."""
 
     def __init__(self, config: ControllerConfig | None = None) -> None:
         super().__init__(config)
@@ -50,7 +50,7 @@ class FaultyWorld(World):
         self.controller = Controller(
             config or ControllerConfig(),
             self.raft,
-            SeededDice(),
+            SeededRandomSource(),
             CLUSTER_ID,
             on_fault=lambda what, error: self.faults.append((what, error)),
         )
@@ -210,7 +210,7 @@ def test_what_cannot_be_replayed_is_not_written_and_hands_over(monkeypatch: pyte
 
 def test_without_a_fault_handler_a_fault_is_raised(break_handler: Break) -> None:
     world = FaultyWorld()
-    world.controller = Controller(ControllerConfig(), world.raft, SeededDice(), CLUSTER_ID)
+    world.controller = Controller(ControllerConfig(), world.raft, SeededRandomSource(), CLUSTER_ID)
     world.lead()
     break_handler(ApiKey.CREATE_TOPICS)
     with pytest.raises(ZeroDivisionError):

@@ -4,7 +4,6 @@ from typing import Any
 
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
-from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from kquorum.raft.errors import RecordBatchTooLargeError
@@ -22,9 +21,10 @@ from tests.support.controller_world import (
     CLUSTER_ID,
     SESSION_MS,
     FakeRaft,
-    SeededDice,
+    SeededRandomSource,
     World,
     assigned,
+    audit_notes,
     kinds,
     topic,
 )
@@ -50,7 +50,7 @@ def small_world(level: int = 25, **config: Any) -> World:
     )
     world = World(settings)
     world.raft = SmallBatchRaft()
-    world.controller = Controller(settings, world.raft, SeededDice(), CLUSTER_ID)
+    world.controller = Controller(settings, world.raft, SeededRandomSource(), CLUSTER_ID)
     return world.lead().add_brokers(0)
 
 

@@ -7,7 +7,6 @@ import pytest
 from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.quorum.activation import LogUnsupported
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.metadata.image.records import image_records
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -22,6 +21,7 @@ from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from tests.support.controller_world import NODE_ID, World, topic
+from tests.support.image_records import image_records
 
 
 def state_of(image: MetadataImage) -> list[str]:

@@ -46,7 +46,7 @@ def creation(*names: str) -> dict[str, Any]:
     return {"topics": [topic(name) for name in names], "timeout": 1000}
 
 
-def test_topics_are_created_in_several_turns_and_told_in_one_answer() -> None:
+def test_topics_are_created_in_several_turns_and_answered_at_once() -> None:
     world = world_of()
     names = [f"t{number}" for number in range(40)]
     answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*names))
@@ -77,7 +77,7 @@ def test_others_have_their_turns_in_between() -> None:
     assert not answers
 
 
-def test_who_loses_its_leadership_says_so_of_what_was_not_done() -> None:
+def test_a_lost_leadership_is_reported_for_what_was_not_done() -> None:
     world = world_of()
     answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*(f"t{number}" for number in range(40))))
     world.controller.handle_time(world.now_ms)
@@ -118,7 +118,7 @@ def test_an_isr_change_of_many_partitions_is_cut_anywhere() -> None:
     assert world.partition("b").isr == (1, 2)
 
 
-def test_who_loses_its_leadership_refuses_an_isr_change_once() -> None:
+def test_a_lost_leadership_refuses_an_isr_change_once() -> None:
     """To make hundreds of parts only to refuse each of them alike would hold the loop up."""
     world = world_of(assigned("a", *([1, 2, 3] for _ in range(230))))
     image = world.controller.image

@@ -9,16 +9,19 @@ from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import HANDLERS, QUESTIONS, READERS
 from kquorum.metadata.delegation_tokens import HMAC_KEY_CONFIG
 from kquorum.metadata.describe.describe_request import DescribeRequest
-from kquorum.metadata.image.records import image_from_values, image_records, image_values
+from kquorum.metadata.image.records import image_values
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import Values, as_read
+from tests.support.kio.entities import build
+from tests.support.api_calls import Values, as_read, described
 from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
+from tests.support.image_records import image_from_values, image_records
+from tests.support.kio.classes import response_class
 
 # The lowest that a log may begin with, two in between, and the newest without and with eligible leader replicas.
 CLUSTERS = {"lowest": (4, 0), "3.3": (7, 0), "3.6": (14, 0), "4.0": (25, 0), "newest, ELR": (30, 1)}
@@ -94,7 +97,7 @@ class Barrage:
             is_controller=self.requests.random.random() < 0.5,
             node_configs={HMAC_KEY_CONFIG: SECRET},
         )
-        return QUESTIONS[request.api_key].describe(question)
+        return described(request.api_key, question)
 
     def _ask(self, request: ControllerRequest) -> Values:
         world = self.world

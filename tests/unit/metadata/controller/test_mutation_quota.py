@@ -85,7 +85,7 @@ def test_strict_a_full_bucket_may_be_overdrawn_once_and_is_closed_until_it_is_ba
     assert charge(quotas, 1, 5_000) is ErrorCode.throttling_quota_exceeded
 
 
-def test_permissive_everything_is_done_and_the_client_told_to_wait() -> None:
+def test_permissive_everything_is_done_and_the_client_throttled() -> None:
     quotas = MutationQuotas(window_ms=10_000)
     assert charge(quotas, 20, 0, strict=False) == 0
     assert charge(quotas, 3, 0, strict=False) == 1_500
@@ -146,7 +146,7 @@ def test_a_request_that_runs_out_keeps_what_it_had_done() -> None:
     assert entries(world, 7, second) == ([ErrorCode.none], 0)
 
 
-def test_an_old_request_is_carried_out_and_told_to_wait() -> None:
+def test_an_old_request_is_carried_out_and_throttled() -> None:
     world = limited_world(1.0)
     assert entries(world, 5, topic("a", num_partitions=15)) == ([ErrorCode.none], 4000)
     codes, throttle_time = entries(world, 5, topic("b"))

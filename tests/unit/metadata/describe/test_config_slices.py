@@ -1,4 +1,4 @@
-"""DescribeConfigs in slices is what it is in one piece, in every version."""
+"""DescribeConfigs of many resources, made in slices: in every version what each resource's own answer holds."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,20 +6,16 @@ from typing import Any
 import pytest
 
 from kquorum.metadata.configs.table import BROKER_CONFIGS, TOPIC_CONFIGS
-from kquorum.metadata.describe.configs import (
-    ENTRIES_AT_ONCE,
-    MOST_ENTRIES,
-    describe_configs,
-    describe_configs_in_slices,
-)
+from kquorum.metadata.describe.configs import ENTRIES_AT_ONCE, MOST_ENTRIES, describe_configs
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import BROKER, GROUP, TOPIC
 from kquorum.wire import message_codec
 from kquorum.wire.message_codec import encode
-from kquorum.wire.messages.describe_configs import DescribeConfigsResponse
+from kquorum.wire.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.headers import EncodedBody
 from tests.support.api_calls import request_of
 from tests.unit.metadata.describe.test_describe_configs import IMAGE, STATIC
 
@@ -50,23 +46,59 @@ def question(version: int, count: int) -> DescribeRequest:
     )
 
 
+def results_of(version: int, answer: EncodedBody | None) -> tuple[DescribeConfigsResult, ...]:
+    assert answer is not None
+    return message_codec.decode(DescribeConfigsResponse, version, answer.data)[0].results
+
+
+def made_one_by_one(asked: DescribeRequest) -> bytes:
+    """The answers of each resource in a request of its own, put together."""
+    results: list[DescribeConfigsResult] = []
+    for resource in asked.body.resources:
+        (alone,) = describe_configs(replace(asked, body=replace(asked.body, resources=(resource,))))
+        results += results_of(asked.version, alone)
+    return encode(DescribeConfigsResponse(results=tuple(results)), asked.version)
+
+
 @pytest.mark.parametrize("version", range(LOWEST, HIGHEST + 1))
 @pytest.mark.parametrize("count", [0, 1, 20, 43])
 def test_the_slices_make_the_whole(version: int, count: int) -> None:
     asked = question(version, count)
-    *rests, last = describe_configs_in_slices(asked)
+    *rests, last = describe_configs(asked)
     assert last is not None
     entries = len(TOPIC_CONFIGS) * count  # about: those of groups are fewer
     assert entries // (2 * ENTRIES_AT_ONCE) <= len(rests) <= entries // ENTRIES_AT_ONCE
     assert not any(rests)
-    assert last.data == encode(describe_configs(asked), version)
+    assert last.data == made_one_by_one(asked)
 
 
 def test_more_than_a_byte_can_count() -> None:
     asked = question(HIGHEST, 130)
-    (*_, last) = describe_configs_in_slices(replace(asked))
+    *_, last = describe_configs(asked)
     assert last is not None
-    assert last.data == encode(describe_configs(asked), HIGHEST)
+    assert last.data == made_one_by_one(asked)
+
+
+@pytest.mark.parametrize("version", range(LOWEST, HIGHEST + 1))
+@pytest.mark.parametrize("count", [0, 20])
+@pytest.mark.parametrize("refusals", [1, 2 * ENTRIES_AT_ONCE + 1])
+def test_what_is_refused_stands_behind_the_rest_and_is_in_slices_too(
+    version: int, count: int, refusals: int
+) -> None:
+    asked = question(version, count)
+    refused = [
+        DescribeConfigsResult(
+            error_code=ErrorCode.topic_authorization_failed,
+            error_message=None,
+            resource_type=TOPIC,
+            resource_name=f"refused {number}",
+        )
+        for number in range(refusals)
+    ]
+    *_, described = describe_configs(asked)
+    *rests, last = describe_configs(asked, refused)
+    assert results_of(version, last) == (*results_of(version, described), *refused)
+    assert len(rests) >= refusals // ENTRIES_AT_ONCE
 
 
 def same_broker_again(count: int) -> DescribeRequest:
@@ -78,14 +110,14 @@ def same_broker_again(count: int) -> DescribeRequest:
 
 def test_a_slice_has_one_broker() -> None:
     assert len(BROKER_CONFIGS) > ENTRIES_AT_ONCE
-    assert len(list(describe_configs_in_slices(same_broker_again(5)))) == 5
+    assert len(list(describe_configs(same_broker_again(5)))) == 5
 
 
 def test_one_answer_has_a_bounded_number_of_configs() -> None:
     fitting = MOST_ENTRIES // len(BROKER_CONFIGS)
-    *_, last = describe_configs_in_slices(same_broker_again(fitting + 3))
+    *_, last = describe_configs(same_broker_again(fitting + 3))
     assert last is not None
-    results = message_codec.decode(DescribeConfigsResponse, HIGHEST, last.data)[0].results
+    results = results_of(HIGHEST, last)
     assert [each.error_code for each in results] == [ErrorCode.none] * fitting + [
         ErrorCode.policy_violation
     ] * 3

@@ -65,7 +65,7 @@ async def statuses(channel: grpc.aio.Channel) -> dict[str, grpc.aio.AioRpcError]
 
 
 def lacking(*operations: Operation) -> dict[str, str]:
-    """Method and right, of the calls that are refused to who has these."""
+    """Method and right of the calls that are refused to a client with these rights."""
 
     async def main() -> dict[str, str]:
         async with node(gate(*operations)) as (_, channel):
@@ -108,7 +108,7 @@ async def image(channel: grpc.aio.Channel) -> Any:
     return await make_stub(channel).Image(inspect_pb2.ImageRequest()).read()
 
 
-def test_who_may_describe_the_cluster_reads_and_may_not_move_the_leadership() -> None:
+def test_describe_on_the_cluster_allows_reads_but_no_leadership_transfer() -> None:
     async def main() -> Sequence[int]:
         async with node(gate(Operation.DESCRIBE)) as (quorum, channel):
             assert await elections(channel)
@@ -134,7 +134,7 @@ SUPER = AuthorizerConfig(super_users=frozenset({ANONYMOUS}))
         pytest.param(lambda: None, id="no gate"),
     ],
 )
-def test_who_may_alter_the_cluster_moves_the_leadership_and_reads(
+def test_alter_on_the_cluster_allows_leadership_transfer_and_reads(
     found: Callable[[], MemberGate | None],
 ) -> None:
     async def main() -> Sequence[int]:

@@ -17,7 +17,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import CLUSTER_ID, assigned
 from tests.support.grpc_harness import failure_of, run
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP, MemberRig, member_rig
+from tests.support.metadata.member_world import MEMBERSHIP, MemberRig, member_rig
 
 
 def change_of(rig: MemberRig, name: str, *isr: int, **changes: int | bool) -> pb.PartitionChange:
@@ -161,11 +161,14 @@ def test_what_kafkas_rules_refuse_has_a_status_kafkas_error_and_words() -> None:
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
-        (ControllerUnavailable(ApiKey.BROKER_HEARTBEAT, 10, "nobody leads"), grpc.StatusCode.UNAVAILABLE),
+        (
+            ControllerUnavailable(ApiKey.BROKER_HEARTBEAT, 10, "there is no leader"),
+            grpc.StatusCode.UNAVAILABLE,
+        ),
         (NoCommonVersion("h", 1, "BrokerHeartbeat", (0, 1), (2, 3)), grpc.StatusCode.FAILED_PRECONDITION),
     ],
 )
-def test_without_an_active_controller_a_member_is_told_so(
+def test_without_an_active_controller_a_member_gets_an_error(
     failure: Exception, status: grpc.StatusCode
 ) -> None:
     async def main() -> tuple[grpc.StatusCode, str, str]:

@@ -22,8 +22,8 @@ from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.certificates import authority, issued
 from tests.support.grpc_harness import failure_of, run, serving, tls_of
 from tests.support.grpc_source import FakeSource
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
-from tests.unit.metadata.grpc.watching import NoCallsExpected
+from tests.support.metadata.member_world import MEMBERSHIP, member_rig
+from tests.support.metadata.watching import NoCallsExpected
 
 MEMBER, HERE = "User:CN=member", "10.0.0.1"
 principal_of = principal_of_certificate(parse_mapping_rules(""))
@@ -82,14 +82,14 @@ def test_a_member_is_who_its_certificate_says_and_may_what_the_acls_say() -> Non
     gate(Operation.ALTER).check(Caller(member()), ApiKey.UNREGISTER_BROKER)
 
 
-def test_a_node_that_has_not_loaded_the_acls_lets_nobody_in_and_says_to_ask_again() -> None:
+def test_a_node_that_has_not_loaded_the_acls_refuses_all_with_a_retriable_error() -> None:
     unloaded = gate(Operation.ALL, who=Authorizer(AuthorizerConfig(), lambda: False))
     found = refusal(unloaded, Caller(member()), ApiKey.FETCH)
     assert (found.error, "ask again" in str(found)) == (ErrorCode.not_controller, True)
 
 
 @pytest.mark.parametrize("who", [None, authorizer()])
-def test_a_certificate_that_no_rule_fits_is_turned_away(who: Authorizer | None) -> None:
+def test_a_certificate_that_no_rule_fits_is_refused(who: Authorizer | None) -> None:
     named = principal_of_certificate(parse_mapping_rules("RULE:^CN=(other)$/$1/"))
     found = refusal(
         MemberGate(RequestAuthorizer(who), MetadataImage.empty, named), Caller(member()), ApiKey.FETCH
@@ -98,7 +98,7 @@ def test_a_certificate_that_no_rule_fits_is_turned_away(who: Authorizer | None) 
     assert "no rule of ssl.principal.mapping.rules fits its certificate 'CN=member'" in str(found)
 
 
-def test_without_an_authorizer_nobody_is_asked_who_they_are() -> None:
+def test_without_an_authorizer_no_principal_is_needed() -> None:
     MemberGate(RequestAuthorizer(None), MetadataImage.empty, principal_of).check(Caller(), ApiKey.FETCH)
 
 
@@ -134,7 +134,7 @@ def test_every_call_is_judged() -> None:
     assert run(main) == [(grpc.StatusCode.PERMISSION_DENIED, said)] * 5
 
 
-def test_over_mutual_tls_the_client_is_whom_its_certificate_names() -> None:
+def test_over_mutual_tls_the_client_is_named_by_its_certificate() -> None:
     server, client, ca = issued("server", "localhost"), issued("member"), authority().pem
 
     async def main() -> list[tuple[str, str]]:

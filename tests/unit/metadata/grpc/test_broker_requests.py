@@ -20,7 +20,7 @@ from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.api_calls import as_read
 from tests.support.controller_world import World
-from tests.unit.metadata.grpc.member_world import MEMBERSHIP
+from tests.support.metadata.member_world import MEMBERSHIP
 
 INCARNATION = UUID(int=77).bytes
 TOPIC_ID = uuid_to_text(UUID(int=1234))
@@ -118,7 +118,7 @@ def test_every_version_of_a_request_carries_the_message(
         assert as_read(api_key, version, request).broker_id == 5
 
 
-def test_partitions_of_one_topic_go_together_and_recovery_is_told() -> None:
+def test_partitions_of_one_topic_go_together_and_recovery_is_reported() -> None:
     (topic,) = made(alteration(TOPIC_ID), 3).topics
     assert [each.leader_recovery_state for each in topic.partitions] == [0, 1]
     assert topic.topic_id == UUID(int=1234)

@@ -19,8 +19,8 @@ from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import assigned
 from tests.support.grpc_harness import eventually, failure_of, run
 from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
-from tests.unit.metadata.grpc.member_world import member_rig
-from tests.unit.metadata.grpc.watching import Picture, follow, up_to, watching
+from tests.support.metadata.member_world import member_rig
+from tests.support.metadata.watching import Picture, follow, up_to, watching
 
 
 def filled_source() -> FakeSource:
@@ -50,7 +50,7 @@ def test_the_state_is_the_members_part_of_one_image() -> None:
     assert everything.leaders() == {"orders-0": 1, "others-0": 2}
 
 
-def test_what_changes_for_the_member_is_told_and_nothing_else() -> None:
+def test_only_changes_for_the_member_are_sent() -> None:
     async def main() -> Picture:
         source = filled_source()
         async with watching(source) as stub:
@@ -120,7 +120,7 @@ def test_an_offset_that_is_gone_or_never_was_is_refused() -> None:
     assert run(main) == [grpc.StatusCode.OUT_OF_RANGE] * 2
 
 
-def test_a_transaction_is_told_as_a_whole_or_not_at_all() -> None:
+def test_a_transaction_is_delivered_whole_or_not_at_all() -> None:
     async def main() -> list[pb.WatchResponse]:
         source = filled_source()
         async with watching(source) as stub:
@@ -168,7 +168,7 @@ def test_a_large_state_comes_in_messages_of_which_the_last_is_complete(
     assert [each.is_complete for each in told] == [False, False, True] * 2
 
 
-def test_a_member_that_does_not_read_is_cut_off_and_told_where_to_resume() -> None:
+def test_a_member_that_does_not_read_is_cut_off_with_the_offset_to_resume_at() -> None:
     async def main() -> tuple[int, grpc.aio.AioRpcError, Picture]:
         source = FakeSource()
         async with watching(source, watcher_queue_changes=400) as stub:

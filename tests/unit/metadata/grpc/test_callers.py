@@ -38,7 +38,7 @@ def test_peers_have_the_names_that_grpc_gives(host: str, port: int) -> None:
     assert peer_name(host, port).endswith(f":{port}")
 
 
-def test_an_address_that_is_none_is_nobodys() -> None:
+def test_an_invalid_address_belongs_to_no_host() -> None:
     assert host_of(peer_name("unknown", 0)) == ""
 
 

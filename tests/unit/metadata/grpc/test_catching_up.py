@@ -1,4 +1,4 @@
-"""A long way to catch up is told in steps, of which only the last is a whole picture."""
+"""A long catch-up is sent in steps; only the last step is a complete state."""
 
 import asyncio
 

@@ -63,7 +63,7 @@ def test_with_tls_too(tmp_path: Path, *, has_handshake: bool) -> None:
     assert run(main)
 
 
-def test_a_stranger_does_not_get_as_far_as_being_idle(tmp_path: Path) -> None:
+def test_an_unauthenticated_connection_is_closed_before_the_idle_limit(tmp_path: Path) -> None:
     """It shows no certificate where one is required, and says all that HTTP/2 wants."""
     pem = tmp_path / "grpc.pem"
     write(pem, issued("first", "localhost"))
@@ -120,7 +120,7 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
 
 
 def test_a_long_message_is_refused_before_it_is_read() -> None:
-    """4 MiB of empty names, which gRPC takes by default, held the loop for 80 ms: before anybody was asked who."""
+    """4 MiB of empty names, which gRPC takes by default, held the loop for 80 ms: before authentication."""
 
     async def main() -> list[grpc.StatusCode]:
         async with serving(FakeSource()) as rig:

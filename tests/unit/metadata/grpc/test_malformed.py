@@ -1,4 +1,4 @@
-"""Bytes that are no message, and methods that nobody serves: a call ends with a status, and the log stays as it is."""
+"""Bytes that are no message, and unknown methods: a call ends with a status, and nothing is logged as an error."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ CALLS = {
 
 @pytest.mark.parametrize("path", CALLS.values(), ids=CALLS)
 def test_malformed_bytes_are_no_fault_of_the_node(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Each took a traceback in the log, at level ERROR, which a stranger could fill the disk with."""
+    """Each took a traceback in the log, at level ERROR, with which a client could fill the disk."""
 
     async def main() -> list[grpc.StatusCode]:
         async with serving(FakeSource()) as rig:

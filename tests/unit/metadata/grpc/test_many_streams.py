@@ -15,6 +15,7 @@ from kquorum.metadata.grpc.source import CommittedLog
 from kquorum.metadata.grpc.turns import PIECES_AT_ONCE
 from kquorum.network.limits import GrpcLimits
 from kquorum.wire.proto import inspect_pb2 as pb
+from kquorum.wire.proto import inspect_pb2_grpc
 from tests.support.calls import calls_of
 from tests.support.grpc_harness import failure_of, run, serving
 from tests.support.grpc_source import FakeSource, partition, topic
@@ -172,6 +173,51 @@ def test_calls_above_the_limit_of_a_client_are_refused_until_one_has_ended() -> 
         "127.0.0.1 has 2 calls open at this node, and no more are allowed to one client: end some, or raise "
         "kquorum.grpc.max.open.calls.per.client"
     )
+
+
+def test_a_connection_does_not_shut_out_the_others_of_its_address() -> None:
+    """A client without a login took all calls of its address, and the next one there was refused."""
+
+    async def main() -> tuple[int, str]:
+        limits = GrpcLimits(max_open_calls=20, max_open_calls_per_client=4)
+        async with serving(FakeSource(), limits=limits) as rig:
+            calls = [rig.stub.Watch(pb.WatchRequest()) for _ in range(4)]
+            for call in calls:
+                await call.read()
+            own_pool = (("grpc.use_local_subchannel_pool", 1),)
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{rig.server.bound_port}", own_pool) as channel:
+                stub: Any = inspect_pb2_grpc.InspectStub(channel)  # type: ignore[no-untyped-call]
+                others = [stub.Watch(pb.WatchRequest()) for _ in range(2)]
+                for call in others:
+                    await call.read()
+                refused = await failure_of(stub.Watch(pb.WatchRequest()).read())
+                more = await failure_of(rig.stub.Watch(pb.WatchRequest()).read())
+                assert more.code() is refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            return len(others), str(refused.details())
+
+    served, details = run(main)
+    assert served == 2
+    assert details.startswith("127.0.0.1 has 6 calls open")
+
+
+def test_the_connections_of_an_address_share_its_calls_and_have_twice_as_many_at_most() -> None:
+    calls = OpenCalls(most=1_000, most_of_client=4)
+    held = [calls.take("10.0.0.1", "a") for _ in range(4)]
+    with pytest.raises(TooManyCalls, match=r"10\.0\.0\.1 has 4 calls open"):
+        calls.take("10.0.0.1", "a")
+    held += [calls.take("10.0.0.1", each) for each in ("b", "b", "c", "d")]
+    with pytest.raises(TooManyCalls, match=r"10\.0\.0\.1 has 8 calls open"):
+        calls.take("10.0.0.1", "e")
+    for give_back in held:
+        give_back()
+    assert (calls.open, calls.clients, calls.connections) == (0, Counter(), {})
+
+
+def test_the_connections_of_a_principal_have_no_part_of_their_own() -> None:
+    calls = OpenCalls(most=10, most_of_client=1)
+    calls.take("User:a")
+    with pytest.raises(TooManyCalls, match="User:a has 1 calls open"):
+        calls.take("User:a")
 
 
 def test_the_limit_of_all_holds_for_clients_who_have_not_reached_theirs() -> None:

@@ -62,7 +62,7 @@ def progress(broker_id: int, applied: int, *, fenced: bool = False) -> BrokerPro
 
 
 class FakeMembers:
-    """Broker 11 applies one more record each time somebody looks."""
+    """Broker 11 applies one more record each time its state is read."""
 
     def __init__(self, *, leads: bool = True, applied: int = 50) -> None:
         self.leads = leads
@@ -101,7 +101,7 @@ def served(members: FakeMembers | None, work: Callable[[HostPort], Awaitable[T]]
     return run(main)
 
 
-def test_brokers_are_told_with_all_that_is_known_of_them() -> None:
+def test_brokers_are_reported_with_all_that_is_known_of_them() -> None:
     members = served(FakeMembers(), lambda address: describe_brokers([HostPort(HOST, 1), address], 5_000))
     assert (members.cluster_id, members.committed_offset) == ("abc", 50)
     first, second = members.brokers
@@ -121,7 +121,7 @@ def test_brokers_are_told_with_all_that_is_known_of_them() -> None:
     assert (second.state, second.lag) == ("fenced", 10)
 
 
-def test_who_does_not_lead_refuses_and_names_who_does() -> None:
+def test_a_follower_refuses_and_names_the_leader() -> None:
     def ask(address: HostPort) -> Awaitable[Any]:
         return describe_brokers([address], 300)
 
@@ -197,7 +197,7 @@ def test_a_node_without_members_says_that_it_tells_nothing() -> None:
 WELL = BrokerRow(broker_id=1, host="h", port=1, rack=None, fenced=False, state="active", lag=3)
 
 
-def test_what_a_script_is_told_of() -> None:
+def test_output_for_a_script() -> None:
     rows = (
         WELL,
         replace(WELL, broker_id=2, state="fenced", fenced=True),
@@ -213,7 +213,7 @@ def test_what_a_script_is_told_of() -> None:
     ]
 
 
-def test_a_table_has_no_column_for_what_nobody_told() -> None:
+def test_a_table_has_no_column_for_unreported_values() -> None:
     assert table_of([WELL])[0] == ("#broker", "address", "rack", "state", "#lag")
     names, cells = table_of([WELL, replace(WELL, broker_id=2, says="the broker is starting", epoch=4)])
     assert names == ("#broker", "address", "rack", "state", "#epoch", "#lag", "~says")

@@ -54,7 +54,7 @@ class FakeQuorum:
             raise self._damage
 
 
-def test_leadership_is_handed_over_by_whoever_of_the_nodes_leads() -> None:
+def test_leadership_is_handed_over_by_the_leading_node() -> None:
     async def main() -> list[list[int]]:
         other, leader = FakeQuorum(NotTheLeader("node 7 leads")), FakeQuorum()
         servers = [await start_inspect_server(HOST, 0, FakeSource(), quorum=item) for item in (other, leader)]

@@ -215,7 +215,7 @@ def test_damaged_bytes_end_the_stream_with_the_reason() -> None:
     assert "CRC" in error.details()
 
 
-def test_a_follower_whose_log_is_cut_off_below_it_is_told() -> None:
+def test_a_follower_whose_log_is_truncated_below_it_gets_an_error() -> None:
     async def main() -> grpc.aio.AioRpcError:
         async with serving(filled_source()) as rig:
             call = rig.stub.ReadLog(pb.ReadLogRequest(from_offset=4, follow=True))

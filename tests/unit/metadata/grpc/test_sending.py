@@ -41,7 +41,7 @@ class Messages:
             self.is_closed = True
 
 
-def test_a_client_that_is_gone_is_told_nothing_more_until_the_call_is_cancelled() -> None:
+def test_a_disconnected_client_gets_no_more_until_the_call_is_cancelled() -> None:
     messages, client = Messages(), GoneClient()
 
     async def serve() -> None:
@@ -57,7 +57,7 @@ def test_a_client_that_is_gone_is_told_nothing_more_until_the_call_is_cancelled(
     assert client.taken == [0]
 
 
-def test_if_nobody_cancels_it_the_call_ends_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_is_not_cancelled_ends_normally(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "GONE_CLIENT_S", 0.01)
     messages = Messages()
     asyncio.run(send_all(messages.all(), GoneClient(), 1, PieceTurns()))

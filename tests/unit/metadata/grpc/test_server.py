@@ -127,7 +127,7 @@ def test_an_address_of_another_machine_is_no_port_in_use() -> None:
     assert "192.0.2.1:19999" in str(caught.value)
 
 
-def test_a_stopped_server_answers_nobody_and_frees_its_port() -> None:
+def test_a_stopped_server_answers_no_request_and_frees_its_port() -> None:
     async def main() -> None:
         source = FakeSource()
         async with serving(source) as rig:

@@ -182,7 +182,7 @@ def test_a_watcher_resumes_from_a_recent_image_and_not_from_the_start_of_the_log
     assert reads == [5]
 
 
-def test_a_transaction_is_told_when_it_ends_and_an_aborted_one_never() -> None:
+def test_a_transaction_is_shown_when_it_ends_and_an_aborted_one_never() -> None:
     async def main() -> tuple[list[pb.Change], list[pb.Change]]:
         async with serving(filled_source()) as rig:
             call = rig.stub.Watch(pb.WatchRequest())
@@ -220,7 +220,7 @@ def test_an_offset_that_the_log_no_longer_explains_is_out_of_range() -> None:
     assert "high watermark of node 7, 4" in above.details()
 
 
-def test_a_watcher_that_does_not_read_is_cut_off_and_told_where_to_resume() -> None:
+def test_a_watcher_that_does_not_read_is_cut_off_with_the_offset_to_resume_at() -> None:
     async def main() -> tuple[list[int], grpc.aio.AioRpcError, list[int]]:
         async with serving(filled_source(), watcher_queue_changes=600) as rig:
             call = rig.stub.Watch(pb.WatchRequest())
@@ -421,7 +421,7 @@ def quorum_changes(*requested: pb.ChangeKind) -> list[pb.Change]:
     return run(main)
 
 
-def test_a_new_leader_and_other_voters_are_told() -> None:
+def test_a_new_leader_and_other_voters_are_reported() -> None:
     changes = quorum_changes()
     assert kinds(changes) == [
         (4, "LEADER_ELECTED"),

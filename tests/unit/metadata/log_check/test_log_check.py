@@ -101,7 +101,7 @@ def test_a_time_entry_names_the_batch_with_the_largest_time_so_far() -> None:
         ([], [], []),
     ],
 )
-def test_lawful_epochs(
+def test_valid_epochs(
     written: list[tuple[int, int]], from_batches: list[tuple[int, int]], ends: list[int]
 ) -> None:
     assert list(epoch_faults(written, from_batches, log_end_offset=100, snapshot_end_offsets=ends)) == []
@@ -119,7 +119,7 @@ def test_lawful_epochs(
         [],
     ],
 )
-def test_unlawful_epochs(written: list[tuple[int, int]]) -> None:
+def test_invalid_epochs(written: list[tuple[int, int]]) -> None:
     faults = epoch_faults(written, [(1, 0), (3, 20)], log_end_offset=100, snapshot_end_offsets=[50])
     assert list(faults)
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.metadata.image.records import image_from_values, image_records, image_values
+from kquorum.metadata.image.records import image_values
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.snapshots.bootstrap import read_bootstrap_checkpoint, write_bootstrap_checkpoint
 from kquorum.snapshots.naming import snapshot_id_of
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.wire.log_batch import parse_batches
 from kquorum.wire.record_batch import read_batch_header
+from tests.support.image_records import image_from_values, image_records
 
 LOG_NAME = "00000000000000000000.log"
 # Where they stand in a batch header.

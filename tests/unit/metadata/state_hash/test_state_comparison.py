@@ -1,4 +1,4 @@
-"""States are compared at equal offsets, whoever reaches them first."""
+"""States are compared at equal offsets, in whichever order nodes reach them."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -48,7 +48,7 @@ def test_equal_states_agree(leader_is_first: bool) -> None:
 
 
 @pytest.mark.parametrize("leader_is_first", [True, False])
-def test_another_state_at_the_same_offset_is_told_at_once(leader_is_first: bool) -> None:
+def test_another_state_at_the_same_offset_is_reported_at_once(leader_is_first: bool) -> None:
     leader = Leader()
     steps: list[Callable[[], None]] = [lambda: leader.own(7, 1, 50), lambda: leader.report(TWO, 7, 2, 50)]
     for step in steps if leader_is_first else reversed(steps):
@@ -77,7 +77,7 @@ def test_a_node_of_a_slower_pace_is_compared_with_what_is_remembered() -> None:
     assert [mismatch.offset for mismatch in leader.told] == [10]
 
 
-def test_what_lasts_is_told_again_once_a_minute() -> None:
+def test_a_lasting_condition_is_reported_again_once_a_minute() -> None:
     leader = Leader()
     for number in range(1, 200):
         leader.own(number, number, now_ms=number * 1000)
@@ -88,7 +88,7 @@ def test_what_lasts_is_told_again_once_a_minute() -> None:
     assert {mismatch.replica for mismatch in leader.told} == {TWO}
 
 
-def test_an_idle_node_that_differs_is_told_again_too() -> None:
+def test_an_idle_node_that_differs_is_reported_again_too() -> None:
     leader = Leader()
     leader.own(7, 1)
     for now_ms in (0, 500, TOLD_AGAIN_AFTER_MS - 1, TOLD_AGAIN_AFTER_MS):
@@ -96,7 +96,7 @@ def test_an_idle_node_that_differs_is_told_again_too() -> None:
     assert len(leader.told) == 2
 
 
-def test_a_node_that_has_recovered_is_no_longer_named_and_told_at_once_when_it_differs_again() -> None:
+def test_a_node_that_has_recovered_is_no_longer_named_and_reported_at_once_when_it_differs_again() -> None:
     leader = Leader()
     leader.own(7, 1)
     leader.own(8, 2)

@@ -33,7 +33,7 @@ def problem(tmp_path: Path, lines: str) -> str:
     return str(caught.value)
 
 
-def test_without_the_class_nobody_is_asked(tmp_path: Path) -> None:
+def test_without_the_class_no_authorizer_is_asked(tmp_path: Path) -> None:
     node = config(tmp_path, SECURE + "super.users=User:admin\n")
     assert node.authorizer is None
     assert gate_of(node, lambda: 0).is_open

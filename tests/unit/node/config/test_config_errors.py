@@ -1,4 +1,4 @@
-"""A broken config is told in one clear message for each broken rule, with file and line."""
+"""A broken config gives one clear message for each broken rule, with file and line."""
 
 from pathlib import Path
 
@@ -118,7 +118,7 @@ _CASES = {
         "quorum.toml:15: node 11: listener.security.protocol.map: listener CONTROLLER is not mapped, and the others "
         "are; add CONTROLLER:PROTOCOL",
     ),
-    "keys of TLS for a listener that nobody has": (
+    "keys of TLS for a listener that does not exist": (
         changed("node.id = 11", 'node.id = 11\nlistener.name.clint.ssl.client.auth = "required"'),
         "quorum.toml:15: listener.name.clint.ssl.client.auth is for a listener CLINT; there are CONTROLLER, GRPC, "
         "PLAINTEXT",
@@ -141,7 +141,7 @@ _CASES = {
         "quorum.toml:15: node 11: broker.heartbeat.interval.ms (9000) must be less than "
         "broker.session.timeout.ms (9000)",
     ),
-    "a voter that nobody can connect to": (
+    "a voter that no node can connect to": (
         changed("node.id = 11", 'node.id = 11\ncontroller.quorum.voters = "1@0.0.0.0:9191"'),
         "quorum.toml:15: controller.quorum.voters: '1@0.0.0.0:9191' names no host that others can connect to",
     ),
@@ -153,7 +153,7 @@ _CASES = {
 
 
 @pytest.mark.parametrize(("text", "message"), _CASES.values(), ids=_CASES.keys())
-def test_a_broken_rule_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_a_broken_rule_is_reported_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     found = messages(tmp_path, text)
     assert message in found, found
 
@@ -162,7 +162,7 @@ def test_the_sound_config_has_no_problem(tmp_path: Path) -> None:
     load_config(write(tmp_path))
 
 
-def test_all_broken_rules_are_told_at_once(tmp_path: Path) -> None:
+def test_all_broken_rules_are_reported_at_once(tmp_path: Path) -> None:
     text = changed("node.id = 11", "node.id = 11\nfoo.bar = 1\nnum.partitions = 0").replace("9191", "91910")
     found = messages(tmp_path, text)
     assert len([line for line in found if "foo.bar" in line]) == 1
@@ -170,7 +170,7 @@ def test_all_broken_rules_are_told_at_once(tmp_path: Path) -> None:
     assert len([line for line in found if "91910" in line]) == 1
 
 
-def test_rules_between_nodes_are_told_all_at_once(tmp_path: Path) -> None:
+def test_rules_between_nodes_are_reported_all_at_once(tmp_path: Path) -> None:
     text = SMALL.replace("{node.id}", "x").replace("127.0.0.1:9092", "127.0.0.1:9191")
     found = messages(tmp_path, text)
     assert len(found) == 2

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from kquorum.node.config.addresses import HostPort, Listener, VoterAddress
 from kquorum.node.config.load import load_config
-from kquorum.node.config.properties_file import parse_properties
+from kquorum.node.config.properties_file import properties_of
 from tests.support.config_files import EXAMPLE, PROPERTIES, changed, write
 
 
@@ -85,12 +85,16 @@ def test_a_kafka_properties_file_is_the_config_of_one_node(tmp_path: Path) -> No
         ("path=C:\\\\x", "path", "C:\\x"),
     ],
 )
-def test_properties_are_read_as_java_reads_them(line: str, key: str, value: str) -> None:
-    assert list(parse_properties(line)) == [(1, key, value)]
+def test_properties_are_read_as_java_reads_them(tmp_path: Path, line: str, key: str, value: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(line)
+    assert properties_of(file) == [(1, key, value)]
 
 
-def test_comments_and_continued_lines_keep_the_number_of_the_first_line() -> None:
-    assert list(parse_properties("! no\n\na=1,\\\n   2\nb=3\n")) == [(3, "a", "1,2"), (5, "b", "3")]
+def test_comments_and_continued_lines_keep_the_number_of_the_first_line(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("! no\n\na=1,\\\n   2\nb=3\n")
+    assert properties_of(file) == [(3, "a", "1,2"), (5, "b", "3")]
 
 
 def test_ipv6_hosts_lose_their_brackets_and_get_them_back(tmp_path: Path) -> None:

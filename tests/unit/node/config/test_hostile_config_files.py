@@ -9,7 +9,7 @@ from kquorum.cli.clients import security as command_security
 from kquorum.cli.main import run
 from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.load import load_config
-from kquorum.node.config.properties_file import parse_properties
+from kquorum.node.config.properties_file import properties_of
 from tests.support.config_files import PROPERTIES, SMALL, changed, write
 from tests.unit.node.config.test_config_errors import messages
 
@@ -20,7 +20,7 @@ NULL = "holds the character U+0000, which no value may hold"
 @pytest.mark.parametrize(
     "written", ["\\uZZZZ", "\\u+123", "\\u 123", "\\u1_23", "\\u12", "\\u\u0660\u0660\u0664\u0661"]
 )
-def test_an_escape_without_four_hex_digits_is_told_with_its_line(
+def test_an_escape_without_four_hex_digits_is_reported_with_its_line(
     tmp_path: Path, written: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = PROPERTIES.count("\n") + 1
@@ -32,8 +32,9 @@ def test_an_escape_without_four_hex_digits_is_told_with_its_line(
     assert f"client.properties:2: {ESCAPE}" in " ".join(capsys.readouterr().err.split())
 
 
-def test_what_java_writes_as_two_escapes_is_one_character() -> None:
-    assert list(parse_properties("a=\\ud83d\\ude00\\u00e9")) == [(1, "a", "😀é")]
+def test_what_java_writes_as_two_escapes_is_one_character(tmp_path: Path) -> None:
+    file = write(tmp_path, "a=\\ud83d\\ude00\\u00e9", "client.properties")
+    assert properties_of(file) == [(1, "a", "😀é")]
 
 
 @pytest.mark.parametrize("written", ["\\ud800", "\\ude00\\ud83d", "x\\udfffy"])
@@ -169,7 +170,7 @@ def test_more_than_a_config_can_have_is_refused_at_once(tmp_path: Path, text: st
     assert said in message
 
 
-def test_only_the_first_unknown_keys_are_told(tmp_path: Path) -> None:
+def test_only_the_first_unknown_keys_are_reported(tmp_path: Path) -> None:
     """To find what each was meant to be takes some milliseconds: a file of 12,000 took half a minute."""
     found = messages(tmp_path, SMALL + "".join(f"a.b{n} = 1\n" for n in range(5_000)))
     assert len(found) == 101

@@ -141,13 +141,12 @@ def read_as_text() -> set[str]:
     for definition in GROUP_CONFIGS.values():
         if definition.default is not None:
             check_group_configs({definition.name: definition.default}, node)
-    asked = {"resource_type": GROUP, "resource_name": "readers", "configuration_keys": None}
-    body = request_of(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [asked], **NOTHING_MORE})
-    describe_configs(
-        DescribeRequest(
-            body=body, version=4, image=MetadataImage(), principal="", node_id=1, node_configs=keys
-        )
+    group = {"resource_type": GROUP, "resource_name": "readers", "configuration_keys": None}
+    body = request_of(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [group], **NOTHING_MORE})
+    asked = DescribeRequest(
+        body=body, version=4, image=MetadataImage(), principal="", node_id=1, node_configs=keys
     )
+    assert [*describe_configs(asked)][-1]
     return keys.keys_asked
 
 

@@ -1,4 +1,4 @@
-"""Keys that are misspelt, in a config and in the file of `--command-config`, and what is told only once."""
+"""Keys that are misspelt, in a config and in the file of `--command-config`, and warnings that are given only once."""
 
 import os
 import subprocess
@@ -75,7 +75,7 @@ def test_a_sole_controller_on_every_address(tmp_path: Path) -> None:
         load_config(config_files.write(tmp_path, text))
 
 
-def test_a_problem_is_told_once() -> None:
+def test_a_problem_is_reported_once() -> None:
     problem = Problem("no", Place(Path("q.toml"), 3))
     assert str(ConfigError([problem, problem])) == "q.toml:3: no"
 

@@ -260,7 +260,7 @@ def test_an_unknown_version_is_named_for_grpc_too(tmp_path: Path) -> None:
     assert "TLSv1.1 cannot be enabled: there are TLSv1.2 and TLSv1.3" in told
 
 
-# Listeners that anybody could use
+# Listeners that every client could use
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "LOCALHOST.", "::1"])

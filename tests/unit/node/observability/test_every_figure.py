@@ -16,7 +16,7 @@ from kquorum.node.observability.listener_families import listener_families
 from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
 from kquorum.raft.roles import Unattached
 from tests.support.images import broker_record, image_of, topic_records
-from tests.unit.node.observability.figures import NOW_MS, node
+from tests.support.node.figures import NOW_MS, node
 
 FRESHNESS = Freshness(
     reason="", is_cut_off=True, ms_since_commit=601, offset=602, leader_epoch=603, timestamp_ms=NOW_MS - 604
@@ -163,7 +163,7 @@ def test_the_numbers_of_a_brokers_states_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize(("voted", "word"), [(None, "unattached"), (object(), "voted")])
-def test_who_has_voted_and_follows_nobody_is_told_so(voted: object, word: str) -> None:
+def test_a_voter_that_voted_and_has_no_leader_is_reported(voted: object, word: str) -> None:
     class State:
         pass
 

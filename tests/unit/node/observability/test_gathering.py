@@ -15,7 +15,7 @@ from kquorum.node.observability.latency import LatencyMeter
 from kquorum.raft.roles import Candidate, Follower, Leader, Unattached
 from kquorum.raft.voters import ReplicaKey
 from tests.support.images import broker_record, image_of
-from tests.unit.node.observability.figures import FRESH, NOW_MS
+from tests.support.node.figures import FRESH, NOW_MS
 
 Some = SimpleNamespace
 KNOWN_VOTERS = {2}

@@ -9,7 +9,7 @@ import pytest
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.node.observability.figures import NodeFigures
 from kquorum.node.observability.health import live_reply, ready_reply
-from tests.unit.node.observability.figures import BROKER, FRESH, NOW_MS, node
+from tests.support.node.figures import BROKER, FRESH, NOW_MS, node
 
 
 def answer(figures: NodeFigures) -> tuple[int, dict[str, Any]]:

@@ -121,7 +121,7 @@ def test_a_reader_that_does_not_read_is_given_up_and_others_are_served() -> None
     run(work, reply_timeout_s=0.2)
 
 
-def test_who_asks_nothing_makes_room_for_who_does() -> None:
+def test_an_idle_connection_is_closed_for_an_active_one() -> None:
     async def work(server: HttpServer) -> None:
         idle = [await asyncio.open_connection(HOST, server.bound_port) for _ in range(3)]
         for _ in range(5):
@@ -195,7 +195,7 @@ def test_stopping_does_not_wait_for_connections_that_are_open() -> None:
     assert asyncio.run(asyncio.wait_for(main(), DEADLINE_S)) == b""
 
 
-def test_a_port_that_is_taken_is_told_with_the_key_that_names_it() -> None:
+def test_a_port_that_is_taken_is_reported_with_the_key_that_names_it() -> None:
     async def work(server: HttpServer) -> None:
         with pytest.raises(MetricsCannotListen, match=r"already in use.*kquorum\.metrics\.listener"):
             await HttpServer(HOST, server.bound_port, ROUTES).start()

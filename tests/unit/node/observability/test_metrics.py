@@ -13,7 +13,7 @@ from kquorum.node.observability.endpoint import routes_of
 from kquorum.node.observability.figures import NodeFigures
 from kquorum.node.observability.http_server import HttpReply, HttpRequest
 from kquorum.node.observability.latency import WINDOW_MS, ElectionMeter, LatencyMeter
-from tests.unit.node.observability.figures import NOW_MS, node
+from tests.support.node.figures import NOW_MS, node
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -102,7 +102,7 @@ def test_an_odd_version_of_the_format_is_answered(version: str) -> None:
     assert b"process_resident_memory_bytes" in reply.body
 
 
-def test_open_metrics_is_spoken_with_who_asks_for_it() -> None:
+def test_open_metrics_is_negotiated() -> None:
     reply = asked(node(), "/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert reply.content_type.startswith("application/openmetrics-text")
     assert reply.body.endswith(b"# EOF\n")

@@ -70,6 +70,6 @@ def test_nothing_at_all_and_nothing_twice() -> None:
     counts = counter.count(image, is_controller=True, broker_id=1)
     assert counter.known(image) is counts
     assert (counts.of_cluster, counts.of_broker) == (count_partitions(image), count_replicas(image, 1))
-    assert counter.known(TopicsImage()) is None, "other topics are counted anew"
+    assert counter.known(TopicsImage()) is None, "other topics are counted again"
     alone = counter.count(image, is_controller=False, broker_id=None)
     assert (alone.of_cluster, alone.of_broker) == (None, None)

@@ -9,7 +9,7 @@ from kquorum.storage.errors import DamagedRange, LogCorrupted
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import LogBatch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.log_folders import (
     FIRST,
     batch,
     batches,
@@ -19,7 +19,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.log_history import FOLDER
 
 SIZE = len(batch(0).data)
 

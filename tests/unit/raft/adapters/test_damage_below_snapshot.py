@@ -11,8 +11,8 @@ from kquorum.raft.adapters.snapshot_files import snapshot_path
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.disk_checks import cut_within_start
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.disk_checks import cut_within_start
+from tests.support.raft.log_folders import (
     batch,
     batches,
     read_all,
@@ -22,7 +22,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.log_history import FOLDER
 from tests.unit.raft.adapters.test_damage import flip
 
 SIZE = len(batch(0).data)
@@ -34,7 +34,7 @@ END = 20
 def folder_with_damage(
     folder: Path, limits: SegmentLimits, at: tuple[int, ...], snapshots: tuple[int, ...] = (10,)
 ) -> None:
-    """20 records, of which those at the given offsets have a bit turned, and snapshots."""
+    """20 records, with a bit flipped at each of the given offsets, and snapshots."""
     write_log(folder, batches(0, END), segment_bytes=limits.segment_bytes)
     for offset in at:
         base = max(each for each in segment_offsets(folder) if each <= offset)
@@ -168,7 +168,7 @@ def test_no_power_cut_on_the_way_loses_what_is_kept(
     limits: SegmentLimits, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    monkeypatch.setattr("tests.unit.raft.adapters.disk_checks.LIMITS", limits)
+    monkeypatch.setattr("tests.support.raft.disk_checks.LIMITS", limits)
     fs = FaultFileSystem(FOLDER.parent)
     log = FileLog(FOLDER, limits, 0, fs=fs)
     log.append(batches(0, END))

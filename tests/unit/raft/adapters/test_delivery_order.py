@@ -13,8 +13,8 @@ from kquorum.raft.messages import FetchRequest
 from kquorum.raft.ready import QuorumState, Ready
 from kquorum.wire.log_batch import LogBatch
 from tests.support.memory_log import MemoryLog
+from tests.support.raft.context import LOCAL, RaftContext, batch
 from tests.support.state_machines import RecordingStateMachine
-from tests.unit.raft.context import LOCAL, RaftContext, batch
 
 
 class HearingContext(RaftContext):
@@ -78,7 +78,7 @@ def test_a_leaders_proposals_are_heard_when_a_followers_fetch_covers_them() -> N
     assert context.hear() == []
 
 
-def test_a_leadership_is_heard_after_the_epochs_first_record_on_an_empty_log() -> None:
+def test_a_leadership_is_announced_after_the_epochs_first_record_on_an_empty_log() -> None:
     context, epoch = leading()
     context.receive(context.fetch(2, offset=0, last_epoch=0))
     context.receive(context.fetch(50, offset=1, last_epoch=epoch))
@@ -87,7 +87,7 @@ def test_a_leadership_is_heard_after_the_epochs_first_record_on_an_empty_log() -
     assert context.hear() == [("commit", 0, []), ("leader", 1, epoch)]
 
 
-def test_a_leadership_is_heard_after_everything_that_was_there_before_it() -> None:
+def test_a_leadership_is_announced_after_all_earlier_records() -> None:
     log = [batch(0, 2, count=3), batch(3, 3, count=3), batch(6, 3, count=3)]
     context, epoch = leading(log=log, state=QuorumState(leader_epoch=3))
     context.receive(context.fetch(2, offset=3, last_epoch=2))
@@ -111,14 +111,14 @@ def test_a_slow_state_machine_hears_of_its_leadership_when_it_has_caught_up() ->
     assert context.hear() == [("commit", 0, []), ("leader", 1, epoch)]
 
 
-def test_an_unproven_leadership_is_never_heard_of() -> None:
+def test_an_unconfirmed_leadership_is_never_announced() -> None:
     context, epoch = leading()
     context.begin(leader_id=2, epoch=epoch + 1)
     context.fetch_answer(batch(1, epoch + 1), high_watermark=2)
     assert context.hear() == [("leader", 2, epoch + 1), ("commit", 0, []), ("commit", 1, [b"value"])]
 
 
-def test_a_leader_that_resigns_tells_its_state_machine_that_nobody_leads() -> None:
+def test_a_leader_that_resigns_tells_its_state_machine_that_there_is_no_leader() -> None:
     context, epoch = leading()
     context.receive(context.fetch(2, offset=1, last_epoch=epoch))
     context.hear()
@@ -128,7 +128,7 @@ def test_a_leader_that_resigns_tells_its_state_machine_that_nobody_leads() -> No
     assert context.hear() == []
 
 
-def test_a_restarted_leader_is_not_heard_of_as_a_leader() -> None:
+def test_a_restarted_leader_is_not_announced_as_a_leader() -> None:
     context = HearingContext(state=QuorumState(leader_epoch=2, leader_id=1))
     assert context.node.role == "resigned"
     context.advance(100)
@@ -150,7 +150,7 @@ def test_a_follower_hears_only_what_the_leaders_high_watermark_covers() -> None:
 
 
 def follower_with_commits() -> HearingContext:
-    """Three records committed, of which its slow state machine has heard nothing yet."""
+    """Three records committed, none delivered to its slow state machine yet."""
     context = HearingContext(state=QuorumState(leader_epoch=5, leader_id=2), is_slow=True)
     context.fetch_answer(batch(0, 5, count=3), high_watermark=3)
     assert context.node.high_watermark == 3
@@ -168,7 +168,7 @@ def become_candidate(context: HearingContext) -> None:
 
 
 @pytest.mark.parametrize("change", [become_voted, become_candidate])
-def test_what_was_committed_is_heard_also_while_there_is_no_leader(change: Any) -> None:
+def test_committed_records_are_delivered_also_without_a_leader(change: Any) -> None:
     context = follower_with_commits()
     change(context)
     assert context.node.high_watermark == 3
@@ -176,7 +176,7 @@ def test_what_was_committed_is_heard_also_while_there_is_no_leader(change: Any) 
     assert context.hear() == [("leader", 2, 5), ("leader", -1, 6), ("commit", 0, [b"value"] * 3)]
 
 
-def test_a_leaders_high_watermark_outlives_its_leadership() -> None:
+def test_a_leaders_high_watermark_survives_its_leadership() -> None:
     context, epoch = leading(voters=(1, 2))
     context.receive(context.fetch(2, offset=1, last_epoch=epoch))
     context.ask_for_pre_vote(2, epoch + 1)
@@ -185,7 +185,7 @@ def test_a_leaders_high_watermark_outlives_its_leadership() -> None:
     assert (context.standing, context.node.high_watermark) == (("candidate", epoch + 2, -1), 1)
 
 
-def test_each_leader_is_heard_of_once_and_epochs_only_rise() -> None:
+def test_each_leader_is_announced_once_and_epochs_only_rise() -> None:
     context = HearingContext()
     context.begin(leader_id=2, epoch=3)
     context.begin(leader_id=2, epoch=3)

@@ -12,7 +12,7 @@ from kquorum.raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequeste
 from kquorum.raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, Ready
 from kquorum.storage.errors import FsyncFailed
-from tests.unit.raft.adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
+from tests.support.raft.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 REQUEST = OutboundRequest(5, 2, DescribeQuorumRequest())
 RESPONSE = OutboundResponse(9, FetchResponse())
@@ -229,7 +229,7 @@ def test_catching_up_goes_in_pieces_and_leadership_waits_for_the_last() -> None:
     run(scenario())
 
 
-def test_losing_the_lead_is_told_at_once_and_a_lead_never_reached_is_not() -> None:
+def test_losing_leadership_is_announced_at_once_and_an_unconfirmed_one_never_was() -> None:
     async def scenario() -> None:
         rig = Rig()
         await rig.start()

@@ -30,7 +30,7 @@ from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse
 from kquorum.storage.errors import StorageFull
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages.error_codes import ErrorCode
-from tests.unit.raft.adapters.driver_parts import (
+from tests.support.raft.driver_parts import (
     Gate,
     RecordingNetwork,
     Rig,
@@ -43,7 +43,10 @@ from tests.unit.raft.adapters.driver_parts import (
 
 ID = OffsetAndEpoch(5, 1)
 NEWER = OffsetAndEpoch(9, 1)
-CHUNKS = (SnapshotChunk(ID, 0, b"abc", is_last=False), SnapshotChunk(ID, 3, b"de", is_last=True))
+CHUNKS = (
+    SnapshotChunk(ID, 0, b"abc", is_last=False, size=5),
+    SnapshotChunk(ID, 3, b"de", is_last=True, size=5),
+)
 
 
 @dataclass
@@ -165,7 +168,7 @@ def test_the_log_is_dropped_only_when_nothing_else_is_under_way() -> None:
     [SnapshotUnsound("it is not whole"), StorageFull("rename", Path("x.part"), OSError(ENOSPC, "no space"))],
     ids=["unsound", "full"],
 )
-def test_what_does_not_make_a_snapshot_is_told_to_the_core_and_the_log_stays(
+def test_an_incomplete_snapshot_is_reported_to_the_core_and_the_log_stays(
     refusal: SnapshotUnsound | StorageFull,
 ) -> None:
     async def scenario() -> None:
@@ -235,7 +238,7 @@ def test_pieces_are_read_off_the_file() -> None:
 
 
 @pytest.mark.parametrize("error", [SnapshotDamaged, SnapshotGone])
-def test_one_that_cannot_be_served_is_told_to_the_asker_and_if_damaged_to_the_node(
+def test_one_that_cannot_be_served_is_reported_to_the_client_and_if_damaged_to_the_node(
     error: type[SnapshotGone],
 ) -> None:
     async def scenario() -> None:
@@ -259,7 +262,7 @@ def test_the_log_start_advances_once_and_the_core_hears_of_it() -> None:
         rig.log.append([batch(offset) for offset in range(9)])
         await rig.start()
         rig.log.add_snapshot(ID)
-        rig.driver.snapshot_written(ID)
+        rig.driver.receive(SnapshotWritten(ID))
         rig.driver.advance_log_start(5)
         rig.driver.advance_log_start(5)
         await until(lambda: rig.script.inputs_of(LogStartAdvanced))

@@ -24,8 +24,8 @@ from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import RoleChanged
 from kquorum.raft.voters import NO_VOTERS, Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
 from kquorum.wire.messages.error_codes import ErrorCode
+from tests.support.raft.driver_parts import Journal, run, until
 from tests.support.state_machines import RecordingStateMachine
-from tests.unit.raft.adapters.driver_parts import Journal, run, until
 
 HOST = "127.0.0.1"
 CLUSTER = "dynamic"

@@ -40,7 +40,7 @@ def test_a_candidacy_and_a_leadership_are_noted_from_beginning_to_end(tmp_path: 
     assert roles(tmp_path) == [
         "follower", "prospective", "candidate", "leader", "resigned", "unattached"
     ]  # fmt: skip
-    assert read_elections(tmp_path)[4] == ElectionEvent(
+    assert list(read_elections(tmp_path))[4] == ElectionEvent(
         timestamp_ms=2000, node_id=2, epoch=5, role="resigned", cause="shutdown", leader_id=2
     )
 
@@ -60,7 +60,7 @@ def test_refused_pre_votes_are_noted_once_and_the_one_that_led_to_something_agai
     assert roles(tmp_path) == ["follower", "prospective", "unattached", "prospective"]
     log.record(7000, 2, again, -1)
     record(log, CANDIDATE)
-    events = read_elections(tmp_path)
+    events = list(read_elections(tmp_path))
     assert [event.role for event in events[4:]] == ["prospective", "candidate"]
     assert events[4].timestamp_ms == 7000
 
@@ -103,7 +103,7 @@ def test_the_file_is_rotated_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyP
     record(ElectionLog(tmp_path), *elections(100))
     sizes = [(tmp_path / name).stat().st_size for name in (FILE_NAME, OLD_FILE_NAME)]
     assert all(0 < size <= 1000 for size in sizes)
-    assert read_elections(tmp_path)[-1].epoch == 99
+    assert list(read_elections(tmp_path))[-1].epoch == 99
 
 
 def test_a_disk_that_refuses_a_line_is_logged_and_ends_nothing(
@@ -113,7 +113,7 @@ def test_a_disk_that_refuses_a_line_is_logged_and_ends_nothing(
     with caplog.at_level(logging.WARNING):
         record(log, CANDIDATE)
     assert "an election is not recorded" in caplog.text
-    assert read_elections(tmp_path / "absent") == []
+    assert list(read_elections(tmp_path / "absent")) == []
 
 
 def test_the_log_beside_it_does_not_mind(tmp_path: Path) -> None:

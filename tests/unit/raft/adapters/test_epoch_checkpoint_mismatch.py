@@ -7,7 +7,7 @@ import pytest
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.storage.leader_epoch_checkpoint import FILE_NAME, read_epochs
 from kquorum.wire.log_batch import LogBatch, build_batch
-from tests.unit.raft.adapters.log_folders import FIRST, batches, write_log
+from tests.support.raft.log_folders import FIRST, batches, write_log
 
 
 def led(start: int, end: int, epoch: int) -> list[LogBatch]:

@@ -15,8 +15,8 @@ from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.log_folders import FIRST, read_all, snapshot_content
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.log_folders import FIRST, read_all, snapshot_content
+from tests.support.raft.log_history import FOLDER
 
 SNAPSHOT = "00000000000000028869-0000000189.checkpoint"
 SEVEN_EPOCHS = Path("seven-epochs", "__cluster_metadata-0", FIRST)
@@ -25,7 +25,7 @@ BATCHES_AT_ONCE = 12
 
 @dataclass
 class Log:
-    """A folder with a few batches of a real log in it, of which is known how far they were durable. A log that begins
+    """A folder with a few batches of a real log, with a known durable end. A log that begins
     later than at 0 begins at a snapshot."""
 
     batches: tuple[LogBatch, ...]
@@ -93,7 +93,7 @@ def test_every_flipped_byte_of_a_log_of_seven_epochs_is_found(real_logs: Path, p
 
 
 def check_snapshot(fs: FaultFileSystem, path: Path, position: int, mask: int) -> None:
-    """Not taken for a snapshot, and read without a surprise by whoever reads it all the same."""
+    """Not taken for a snapshot; a reader that reads it all the same gets a clear error."""
     fs.flip(path, position, mask)
     assert problem_of(path, 189, fs) is not None, position
     try:

@@ -18,9 +18,9 @@ from kquorum.storage.errors import FsyncFailed
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.raft.adapters.disk_checks import PowerGone, cut_within_start, going_after
-from tests.unit.raft.adapters.log_folders import batches, snapshot_content
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.disk_checks import PowerGone, cut_within_start, going_after
+from tests.support.raft.log_folders import batches, snapshot_content
+from tests.support.raft.log_history import FOLDER
 
 LIMITS = SegmentLimits(segment_bytes=400)
 END = 12
@@ -58,7 +58,7 @@ def test_a_snapshot_whose_name_is_not_durable_yet(*, is_refused: bool) -> None:
     """Emptied for a name that goes away again, the log would be gone without a word."""
     fs = disk_with_log()
     store, content = SnapshotStore(FOLDER, fs), snapshot_content(AHEAD.epoch)
-    store.write_chunk(SnapshotChunk(AHEAD, 0, content, True))
+    store.write_chunk(SnapshotChunk(AHEAD, 0, content, True, len(content)))
     was_renamed = False
 
     def end_after_rename(_count: int, name: str) -> None:
@@ -79,7 +79,7 @@ def test_a_snapshot_whose_name_is_not_durable_yet(*, is_refused: bool) -> None:
 
 
 def test_a_recovery_point_that_was_set_back_and_not_flushed() -> None:
-    """It is read as 0; what is on the disk nobody knows. A whole log must not look like one that lost its end."""
+    """It is read as 0; what is on the disk is unknown. A whole log must not look like one that lost its end."""
     fs = disk_with_log()
     QuorumStateFile(FOLDER, (1, 2, 3), fs=fs).write(QuorumState(leader_epoch=1))
     fs.put(snapshot_path(FOLDER, AHEAD), snapshot_content(AHEAD.epoch))
@@ -101,7 +101,7 @@ def test_a_recovery_point_that_was_set_back_and_not_flushed() -> None:
 
 
 def test_damage_that_a_snapshot_stands_for() -> None:
-    """Whole without it, the log must not be called damaged because half of it is removed: a sole voter has nobody to
+    """Whole without it, the log must not be called damaged because half of it is removed: a sole voter has no node to
     fetch it from."""
     fs = disk_with_log()
     own = OffsetAndEpoch(END, 1)

@@ -1,4 +1,4 @@
-"""Reads and requests from within the process: answered in their place, and by nobody once the driver has ended."""
+"""Reads and requests from within the process: answered in order, and failed once the driver has ended."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ from kquorum.raft.ready import (
     VotersChanged,
 )
 from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from tests.unit.raft.adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
+from tests.support.raft.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 Result = TypeVar("Result")
 VOTERS = VoterSet.of(Voter(ReplicaKey(1)), Voter(ReplicaKey(2)))
@@ -220,7 +220,7 @@ def test_an_input_that_fails_the_core_fails_its_own_caller() -> None:
 
 
 def test_voters_and_reads_come_in_their_places() -> None:
-    """Messages leave, the new voters are told, what is committed and who leads, and reads last (raft.ready.Ready)."""
+    """The order of raft.ready.Ready: messages, the new voters, what is committed, the leader, and reads last."""
 
     async def scenario() -> None:
         rig = Rig()

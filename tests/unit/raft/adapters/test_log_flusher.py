@@ -7,7 +7,7 @@ from kquorum.raft.inputs import Input, LogFlushed
 
 
 class Flushes:
-    """A log of which a write is one offset; flushes last until `finish`, rests until `rest_is_over`."""
+    """A log in which a write is one offset; flushes last until `finish`, rests until `rest_is_over`."""
 
     def __init__(self, interval_ms: int = 0) -> None:
         self.end_offset = 0

@@ -9,7 +9,7 @@ from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.log_folders import (
     batch,
     batches,
     read_all,
@@ -154,7 +154,7 @@ def test_what_was_never_finished_is_removed_at_the_start(tmp_path: Path) -> None
         (tmp_path / name).write_bytes(b"x")
     FileLog(tmp_path).close()
     assert [name for name in leftovers if (tmp_path / name).exists()] == []
-    assert (tmp_path / "notes.deleted").exists(), "nobody's business but its owner's"
+    assert (tmp_path / "notes.deleted").exists(), "a file that is not the log's stays"
 
 
 def test_a_snapshot_ahead_of_the_log_means_that_the_log_was_about_to_be_emptied(tmp_path: Path) -> None:

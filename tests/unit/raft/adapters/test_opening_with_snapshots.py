@@ -10,7 +10,7 @@ from kquorum.raft.log_index import LogIndex
 from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.log_folders import (
     batch,
     batches,
     read_all,

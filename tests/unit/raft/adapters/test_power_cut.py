@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from kquorum.storage import recovery_point
-from tests.unit.raft.adapters.disk_checks import run_with_cuts
-from tests.unit.raft.adapters.log_history import SCRIPT
+from tests.support.raft.disk_checks import run_with_cuts
+from tests.support.raft.log_history import SCRIPT
 
 
 @pytest.fixture(autouse=True)

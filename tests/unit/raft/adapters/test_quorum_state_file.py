@@ -116,7 +116,7 @@ def test_a_checksum_counts_and_its_key_cannot_be_hidden(
         QuorumStateFile(tmp_path, (1,)).read()
 
 
-def test_a_file_that_kafka_rewrote_has_no_checksum_and_is_believed(tmp_path: Path) -> None:
+def test_a_file_that_kafka_rewrote_has_no_checksum_and_is_trusted(tmp_path: Path) -> None:
     for whole in OURS:
         (tmp_path / "quorum-state").write_bytes(whole)
         as_ours = QuorumStateFile(tmp_path, (1, 2, 3)).read()

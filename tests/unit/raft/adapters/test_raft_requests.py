@@ -95,7 +95,7 @@ def test_a_fetch_is_answered_with_bytes_that_a_client_reads() -> None:
     assert codec.decode_response(ApiKey.FETCH, message, "CONTROLLER") == expected
 
 
-def test_the_leader_is_told_by_its_endpoint_of_the_listener_that_was_asked() -> None:
+def test_the_leaders_endpoint_is_that_of_the_requests_listener() -> None:
     listener = Listener()
     replies = listener.ask(ApiKey.VOTE, 2, codec.encode_request(VOTE, 2))
     (received,) = listener.inputs

@@ -17,7 +17,7 @@ from kquorum.storage.errors import LogCorrupted, StorageFull
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.log_folders import (
     batch,
     batches,
     read_all,
@@ -25,7 +25,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft.adapters.log_history import FOLDER
+from tests.support.raft.log_history import FOLDER
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)
@@ -33,7 +33,7 @@ SNAPSHOT = OffsetAndEpoch(20, 2)
 
 
 def half_emptied(folder: Path) -> None:
-    """A log of 12 records in segments of 3, the last two of which are gone, to be replaced by a snapshot."""
+    """A log of 12 records in segments of 3; the last two are gone, to be replaced by a snapshot."""
     write_log(folder, batches(0, 12), segment_bytes=3 * SIZE, durable=0)
     for base_offset in (6, 9):
         for path in folder.glob(f"{base_offset:020}.*"):

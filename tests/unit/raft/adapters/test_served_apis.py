@@ -15,15 +15,7 @@ from kquorum.network.server import KafkaServer
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.raft_requests import RaftRequests
 from kquorum.raft.inputs import Input, RequestReceived
-from kquorum.raft.messages import (
-    AddRaftVoterRequest,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    ChangeVotersRequest,
-    ChangeVotersResponse,
-    RemoveRaftVoterRequest,
-    UpdateRaftVoterRequest,
-)
+from kquorum.raft.messages import AddRaftVoterRequest, ApiVersionsRequest, ApiVersionsResponse, ChangeVotersRequest, ChangeVotersResponse, RemoveRaftVoterRequest, UpdateRaftVoterRequest
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from kquorum.wire.messages import api_versions as messages
@@ -32,7 +24,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.protocol.headers import decode_response, read_correlation_id
 from tests.support.kio.frames import encode_request
-from tests.unit.raft.adapters.driver_parts import run
+from tests.support.raft.driver_parts import run
 
 HOST = "127.0.0.1"
 VOTER = ReplicaKey(4, UUID(int=4))

@@ -6,7 +6,7 @@ import pytest
 
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.log_folders import batches, read_all, write_log, write_snapshot
+from tests.support.raft.log_folders import batches, read_all, write_log, write_snapshot
 
 
 @pytest.mark.parametrize("tail", [1, 2, 5])

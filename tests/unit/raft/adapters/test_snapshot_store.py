@@ -3,10 +3,13 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kquorum.raft.adapters import snapshot_files
 from kquorum.raft.adapters.snapshot_files import (
+    CHECK_PAUSE,
     SnapshotGone,
     SnapshotStore,
     SnapshotUnsound,
@@ -17,7 +20,7 @@ from kquorum.raft.ready import SnapshotChunk
 from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import POSIX
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.unit.raft.adapters.log_folders import snapshot_content, write_snapshot
+from tests.support.raft.log_folders import snapshot_content, write_snapshot
 
 ID = OffsetAndEpoch(30, 1)
 
@@ -25,7 +28,11 @@ ID = OffsetAndEpoch(30, 1)
 def chunks(content: bytes, size: int, snapshot_id: OffsetAndEpoch = ID) -> list[SnapshotChunk]:
     return [
         SnapshotChunk(
-            snapshot_id, position, content[position : position + size], position + size >= len(content)
+            snapshot_id,
+            position,
+            content[position : position + size],
+            position + size >= len(content),
+            len(content),
         )
         for position in range(0, len(content), size)
     ]
@@ -94,6 +101,29 @@ def test_one_that_went_bad_is_never_begun_and_is_set_aside(tmp_path: Path) -> No
     for position in (0, 10):
         with pytest.raises(SnapshotGone):
             store.read(ID, position, 50)
+
+
+def test_a_large_one_is_not_checked_for_each_replica_that_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica that asked for the first byte over and over had the whole file read each time."""
+    content = write_snapshot(tmp_path, 30).read_bytes()
+    clock_s, checks = [0.0], [0]
+
+    def takes_two_seconds(*arguments: Any) -> str | None:
+        clock_s[0] += 2
+        checks[0] += 1
+        return problem_of(*arguments)
+
+    monkeypatch.setattr(snapshot_files, "problem_of", takes_two_seconds)
+    store = SnapshotStore(tmp_path, now_s=lambda: clock_s[0])
+    for _ in range(100):
+        assert store.read(ID, 0, 1) == (content[:1], len(content))
+        clock_s[0] += 0.1
+    assert checks == [1]
+    clock_s[0] += 2 * CHECK_PAUSE
+    store.read(ID, 0, 1)
+    assert checks == [2]
 
 
 def test_a_disk_that_cannot_deliver_a_snapshot_is_an_error_of_the_disk(

@@ -15,7 +15,7 @@ from kquorum.raft.ready import QuorumState
 from kquorum.storage.errors import StorageFull
 from kquorum.storage.file_system import POSIX, PosixFileSystem
 from kquorum.storage.reserved_space import ReservedSpace
-from tests.unit.raft.adapters.driver_parts import run, until
+from tests.support.raft.driver_parts import run, until
 
 RESERVED = 4096
 
@@ -81,7 +81,7 @@ class Watched:
         await self.thread.close(1000)
 
 
-def test_a_write_without_space_is_repeated_with_the_reserve_and_told_at_once(tmp_path: Path) -> None:
+def test_a_write_without_space_is_repeated_with_the_reserve_and_reported_at_once(tmp_path: Path) -> None:
     async def test() -> None:
         watched = Watched(tmp_path)
         write = Failing(1)
@@ -172,7 +172,7 @@ def test_a_snapshot_that_does_not_fit_pauses_writes_and_leaves_the_reserve(tmp_p
     run(test())
 
 
-def test_nothing_is_told_once_it_is_closed(tmp_path: Path) -> None:
+def test_nothing_is_reported_once_it_is_closed(tmp_path: Path) -> None:
     async def test() -> None:
         watched = Watched(tmp_path)
         await watched.close()

@@ -4,7 +4,7 @@ KafkaRaftClientSnapshotTest."""
 import pytest
 
 from kquorum.raft.ready import LeaderAndEpoch, Ready
-from tests.unit.raft.adapters.driver_parts import batch, run, until
+from tests.support.raft.driver_parts import batch, run, until
 from tests.unit.raft.adapters.test_driver_snapshots import ID, SnapshotRig
 
 ME, OTHER = LeaderAndEpoch(1, 2), LeaderAndEpoch(2, 2)

@@ -6,9 +6,9 @@ import pytest
 
 from kquorum.storage import recovery_point
 from kquorum.storage.errors import EnvironmentFault
-from tests.unit.raft.adapters.disk_checks import run_with_cuts
-from tests.unit.raft.adapters.log_history import SCRIPT
-from tests.unit.raft.adapters.storage_mutants import MUTANTS
+from tests.support.raft.disk_checks import run_with_cuts
+from tests.support.raft.log_history import SCRIPT
+from tests.support.raft.storage_mutants import MUTANTS
 
 SEEDS = range(1, 9)
 # The seed to begin with, where the first ones find nothing.

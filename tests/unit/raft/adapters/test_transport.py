@@ -16,7 +16,7 @@ from kquorum.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kquorum.wire.messages import vote
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.unit.raft.adapters.driver_parts import run, until
+from tests.support.raft.driver_parts import run, until
 
 HOST = "127.0.0.1"
 PEER = 2

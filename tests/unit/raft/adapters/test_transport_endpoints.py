@@ -20,7 +20,7 @@ from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.unit.raft.adapters.driver_parts import run, turns, until
+from tests.support.raft.driver_parts import run, turns, until
 from tests.unit.raft.adapters.test_transport import (
     FETCH,
     HOST,
@@ -33,7 +33,7 @@ from tests.unit.raft.adapters.test_transport import (
 )
 
 ANSWER = VoteResponse(leader_epoch=3)
-NOBODY = 1  # a port at which nobody listens, and which needs a privilege to listen at
+CLOSED_PORT = 1  # no process listens there: binding it needs a privilege
 
 
 def at(server: KafkaServer) -> Endpoint:
@@ -45,7 +45,7 @@ def test_the_requests_own_endpoint_wins_over_the_table() -> None:
         peer = Peer()
         peer.answers[ApiKey.VOTE] = ANSWER
         async with listening(peer) as server:
-            sender = Sender(NOBODY)
+            sender = Sender(CLOSED_PORT)
             sender.send(VOTE, endpoint=at(server))
             assert await sender.outcome() == ResponseReceived(1, PEER, ANSWER)
             sender.send(VOTE, to=77, endpoint=at(server))
@@ -57,7 +57,7 @@ def test_the_requests_own_endpoint_wins_over_the_table() -> None:
 
 def test_a_destination_without_any_endpoint_fails_and_ends_nothing() -> None:
     async def scenario() -> None:
-        sender = Sender(NOBODY)
+        sender = Sender(CLOSED_PORT)
         sender.send(VOTE, to=9)
         assert sender.outcomes == [], "never told before send returns"
         assert await sender.outcome() == RequestFailed(1, 9, FailureReason.DISCONNECTED)
@@ -94,7 +94,7 @@ def test_a_peer_that_moved_is_reached_at_its_new_place_and_left_at_the_old_one()
         old, new = Peer(), Peer()
         new.answers[ApiKey.VOTE] = ANSWER
         async with listening(old) as before, listening(new) as after:
-            sender = Sender(NOBODY)
+            sender = Sender(CLOSED_PORT)
             sender.send(VOTE, endpoint=at(before))
             sender.send(FETCH, endpoint=at(before))
             await until(lambda: len(old.held) == 2)
@@ -103,7 +103,7 @@ def test_a_peer_that_moved_is_reached_at_its_new_place_and_left_at_the_old_one()
             assert sorted(sender.outcomes, key=repr) == sorted(
                 [failed(1, FailureReason.DISCONNECTED), ResponseReceived(3, PEER, ANSWER)], key=repr
             ), "the fetch has a connection of its own, and goes on"
-            assert sender.transport.open_lanes == 2
+            assert sender.transport.open_connections == 2
             sender.send(FETCH, endpoint=at(after))
             await until(lambda: new.held)
             assert await sender.outcome(3) == failed(2, FailureReason.DISCONNECTED)
@@ -135,12 +135,12 @@ def test_a_connection_that_is_not_used_is_closed_and_made_again_when_needed() ->
             sender = Sender(server.bound_port, idle_timeout_ms=40)
             sender.send(VOTE)
             await sender.outcome()
-            assert sender.transport.open_lanes == 1
-            await until(lambda: sender.transport.open_lanes == 0)
+            assert sender.transport.open_connections == 1
+            await until(lambda: sender.transport.open_connections == 0)
             sender.send(VOTE)
             assert await sender.outcome(2) == ResponseReceived(2, PEER, ANSWER)
             assert len(peer.connections) == 2
-            await until(lambda: sender.transport.open_lanes == 0)
+            await until(lambda: sender.transport.open_connections == 0)
             sender.transport.close()
 
     run(scenario())
@@ -154,12 +154,12 @@ def test_a_connection_in_use_stays() -> None:
             sender = Sender(server.bound_port, idle_timeout_ms=500)
             other = Sender(server.bound_port, idle_timeout_ms=500)
             other.send(VOTE)
-            while other.transport.open_lanes:
+            while other.transport.open_connections:
                 count = len(sender.outcomes)
                 sender.send(VOTE)
                 await sender.outcome(count + 1)
                 await turns(1)
-            assert sender.transport.open_lanes == 1
+            assert sender.transport.open_connections == 1
             assert len(peer.connections) == 2
             sender.transport.close()
             other.transport.close()
@@ -200,7 +200,7 @@ def test_a_node_is_asked_for_its_kraft_versions_and_its_listener_answers() -> No
             features=features,
         )
         await server.start()
-        sender = Sender(NOBODY)
+        sender = Sender(CLOSED_PORT)
         sender.send(ApiVersionsRequest(), to=4, endpoint=at(server))
         assert await sender.outcome() == ResponseReceived(
             1, 4, ApiVersionsResponse(kraft_versions=VersionRange(0, 1))

@@ -14,7 +14,7 @@ from kquorum.storage.recovery_point import RecoveryPoint, read_recovery_point
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft.adapters.log_folders import (
+from tests.support.raft.log_folders import (
     FIRST,
     batch,
     batches,
@@ -25,7 +25,7 @@ from tests.unit.raft.adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.storage.disk_stops import Stopped, stopping_before
+from tests.support.storage.disk_stops import Stopped, stopping_before
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)
@@ -39,7 +39,7 @@ def lagging_point(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def killed_after(folder: Path, end_offset: int) -> None:
-    """A log of which all was flushed, left by a process that was killed; then the tail from offset 2 on goes bad."""
+    """A log that was flushed whole, left by a killed process; then the tail from offset 2 on is damaged."""
     log = FileLog(folder)
     for offset in range(end_offset):
         log.append([batch(offset)])

@@ -105,7 +105,7 @@ def test_the_active_segment_is_a_piece_that_later_runs_replace(node: NodeLog, to
     assert findings(to) == []
 
 
-def test_an_uncommitted_tail_that_was_archived_while_open_is_replaced_and_told(
+def test_an_uncommitted_tail_that_was_archived_while_open_is_replaced_and_reported(
     node: NodeLog, to: Path
 ) -> None:
     run(node, to, include_active=True)
@@ -158,7 +158,7 @@ def test_a_directory_id_that_an_upgrade_wrote_is_of_the_same_disk(node: NodeLog,
     assert findings(to) == []
 
 
-def test_a_gap_is_archived_noted_once_and_told_with_its_offsets(node: NodeLog, to: Path) -> None:
+def test_a_gap_is_archived_noted_once_and_reported_with_its_offsets(node: NodeLog, to: Path) -> None:
     run(node, to)
     node.roll()
     node.append(4)
@@ -201,7 +201,7 @@ def test_a_gap_before_the_active_segment_is_known_before_that_is_closed(node: No
     assert (gap.from_offset, gap.to_offset) == (7, 9)
 
 
-def test_a_damaged_segment_is_archived_as_it_is_and_told(node: NodeLog, to: Path) -> None:
+def test_a_damaged_segment_is_archived_unchanged_and_reported(node: NodeLog, to: Path) -> None:
     flip(node.segment(3), 100)
     result = archive([node.folder], to)
     damaged = [entry for entry in result.members[0].copied if entry.damaged_places]

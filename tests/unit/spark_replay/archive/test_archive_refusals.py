@@ -131,7 +131,7 @@ def test_two_runs_at_once_are_refused_and_readers_wait_for_none(node: NodeLog, t
 
 
 def forged(to: Path, base_offset: int) -> Path:
-    """A segment that somebody else has put into the archive."""
+    """A segment that another process has put into the archive."""
     return to / "node-1" / "__cluster_metadata-0" / f"{base_offset:020}.log"
 
 

@@ -129,7 +129,7 @@ def test_the_next_run_ends_where_a_run_that_was_not_stopped_would(
 def test_what_was_copied_before_the_stop_is_kept_even_if_the_node_has_removed_it(
     tmp_path: Path, midway: bool
 ) -> None:
-    """Nobody knows whether a file with its final name was entered; it is whole, so it is entered then."""
+    """A file with its final name may be entered already or not; it is whole, so it is entered then."""
     adopted = 0
     for node, to in stopped_everywhere(later_run, tmp_path, midway=midway):
         before = content(to).keys()

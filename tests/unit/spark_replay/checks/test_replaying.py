@@ -12,7 +12,7 @@ from kquorum.spark_replay.checks.replaying import Replayed, replay_source
 from kquorum.spark_replay.decode.bases import state_bases
 from kquorum.spark_replay.decode.sources import find_log_files
 from kquorum.wire.metadata_records.topics import PartitionRecord
-from tests.spark.planted import (
+from tests.support.spark.planted import (
     History,
     change_snapshot,
     lawful_steps,

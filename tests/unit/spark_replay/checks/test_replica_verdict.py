@@ -104,8 +104,8 @@ def test_two_copies_of_one_node_are_one_voter() -> None:
     assert watermark(found, NO_SNAPSHOTS).majority_below is None
 
 
-def test_the_end_of_a_deposed_leader_is_lawful() -> None:
-    """Voter 3 led epoch 4 and wrote what nobody fetched; the others went on in epoch 5."""
+def test_the_end_of_a_deposed_leader_is_valid() -> None:
+    """Voter 3 led epoch 4 and wrote records that no replica fetched; the others went on in epoch 5."""
     difference = apart(side(5, "v1", "v2"), side(4, "v3"))
     found = facts(
         log(1, 90), log(2, 90), log(3, 60), epochs={"v1": 5, "v2": 5, "v3": 4}, difference=difference

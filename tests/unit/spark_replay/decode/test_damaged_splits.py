@@ -13,8 +13,9 @@ from kquorum.spark_replay.decode.splits import scan_runs, split_ranges
 from kquorum.wire.batch_runs import BatchRun
 from kquorum.wire.log_scan import ScannedBatch
 from kquorum.wire.metadata_records.topics import TopicRecord
-from kquorum.wire.record_batch import rewrite_offsets, write_batch
+from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
+from tests.support.batches import rewrite_offsets
 
 ORIGIN = Origin(file="00000000000000000100.log", kind=FileKind.LOG, segment_base_offset=100)
 Rows = tuple[list[tuple[int, int]], list[DamageRow]]

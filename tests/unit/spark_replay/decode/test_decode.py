@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.records import Origin, RecordDecoder, batch_row, origin_of, scan
 from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile, find_log_files
@@ -51,7 +51,7 @@ def read_file(file: LogFile) -> tuple[Counter[str], list[BatchRow], list[DamageR
         list[BatchRow](),
         list[DamageRow](),
     )
-    for item in scan(map_file(file.path), origin):
+    for item in scan(map_listed(file.path), origin):
         if isinstance(item, DamageRow):
             damage.append(item)
             continue
@@ -163,7 +163,7 @@ def test_a_segment_that_does_not_begin_where_its_name_says_is_damaged() -> None:
 def test_records_of_a_snapshot_count_as_of_the_last_record_it_contains(tmp_path: Path) -> None:
     files = find_log_files(write_trimmed_sample(tmp_path / "trimmed"))
     (snapshot,) = (file for file in files if file.kind is FileKind.SNAPSHOT)
-    rows = decode(bytes(map_file(snapshot.path)), origin_of(snapshot))
+    rows = decode(bytes(map_listed(snapshot.path)), origin_of(snapshot))
     assert [
         (row.offset, row.record_type, row.state_offset, row.state_timestamp_ms)
         for row in rows
@@ -181,7 +181,7 @@ def test_what_is_not_wanted_is_skipped_and_the_rest_is_the_same(tmp_path: Path) 
     (first, _) = find_log_files(write_sample(tmp_path / "sample"))
     origin = origin_of(first)
     decoder = RecordDecoder(origin, wants="TopicRecord".__eq__)
-    batches = [item for item in scan(map_file(first.path), origin) if not isinstance(item, DamageRow)]
+    batches = [item for item in scan(map_listed(first.path), origin) if not isinstance(item, DamageRow)]
     chosen = [row for batch in batches for row in decoder.rows(batch)]
     assert chosen == [
         row for row in decode(bytes(first_segment().data)) if getattr(row, "record_type", "") == "TopicRecord"

@@ -12,16 +12,14 @@ import pytest
 
 from kquorum.spark_replay.arrow_types import arrow_schema
 from kquorum.spark_replay.decode.columns import ROWS_PER_ARROW_BATCH
-from kquorum.spark_replay.decode.files import map_file
+from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
-from kquorum.spark_replay.decode.rows import DamageRow, RecordRow, Row
+from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile, find_log_files, log_file
 from kquorum.spark_replay.source import (
     ROW_KINDS,
     KraftLogDataSource,
     KraftLogReader,
-    files_of_listing,
-    listing_of,
 )
 from kquorum.spark_replay.tables.building.registry import TABLES
 from kquorum.spark_replay.tables.building.source_rows import SOURCE_ROWS
@@ -31,9 +29,9 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
-from tests.spark.random_history import write_random_history
 from tests.support.batches import batch_of
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
+from tests.support.spark.random_history import write_random_history
 
 Rows = dict[str, list[dict[str, Any]]]
 NAMES = SOURCE_ROWS.fieldNames()
@@ -65,10 +63,10 @@ def one_by_one(*files: LogFile, show_secrets: bool = False) -> Rows:
     return found
 
 
-def _rows(file: LogFile, show_secrets: bool) -> Iterator[tuple[str, Row]]:
+def _rows(file: LogFile, show_secrets: bool) -> Iterator[tuple[str, RecordRow | BatchRow | DamageRow]]:
     origin = origin_of(file)
     decoder = RecordDecoder(origin, show_secrets=show_secrets)
-    for item in scan(map_file(file.path), origin):
+    for item in scan(map_listed(file.path), origin):
         if isinstance(item, DamageRow):
             yield "damage", item
             continue
@@ -77,7 +75,7 @@ def _rows(file: LogFile, show_secrets: bool) -> Iterator[tuple[str, Row]]:
             yield ("damage" if isinstance(row, DamageRow) else "record"), row
 
 
-def _plain(row: Row) -> Mapping[str, Any]:
+def _plain(row: RecordRow | BatchRow | DamageRow) -> Mapping[str, Any]:
     fields = row._asdict()
     if isinstance(row, RecordRow) and row.payload is not None:
         fields["payload"] = json.dumps(row.payload, separators=(",", ":"), ensure_ascii=False)
@@ -235,16 +233,6 @@ def test_a_piece_that_does_not_continue_the_one_before_is_damage_as_in_the_whole
     assert [(row["position"], row["offset"]) for row in found["damage"]] == [(len(first), 1)]
     snapshot = replace(file, kind=FileKind.SNAPSHOT, end_offset=9, base_offset=None)
     assert_equal(snapshot, split_bytes=len(first))
-
-
-def test_a_listing_holds_the_files_as_they_were(tmp_path: Path) -> None:
-    (first, *others) = find_log_files(write_trimmed_sample(tmp_path / "trimmed"))
-    listing = listing_of([first, *others])
-    assert files_of_listing(listing) == (first, *others)
-    expected = one_by_one(first, *others)
-    data = Path(first.path).read_bytes()
-    Path(first.path).write_bytes(data + LogBuilder().records(1, NoOpRecord()).data)
-    assert in_columns(*files_of_listing(listing)) == expected
 
 
 @pytest.mark.parametrize("rows", ["records", "batches", "damage"])

@@ -34,7 +34,7 @@ def write_log(
 
 
 def damage_of(folder: Path, out: Path, split_bytes: int) -> tuple[list[tuple[object, ...]], list[SplitFacts]]:
-    """Where damage is told, and in which words, by splits of so many bytes."""
+    """Position and message of each damage, read in splits of so many bytes."""
     facts = write_tables(
         None,  # small logs need no Spark
         find_log_files(folder),

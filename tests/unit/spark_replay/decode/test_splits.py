@@ -49,7 +49,7 @@ def test_the_index_gives_the_boundaries(segment: memoryview) -> None:
 
 
 @pytest.mark.parametrize("wrong", [9 * BATCH + 1, 9 * BATCH - 8])
-def test_an_index_which_points_between_batches_is_not_believed(segment: memoryview, wrong: int) -> None:
+def test_an_index_which_points_between_batches_is_not_trusted(segment: memoryview, wrong: int) -> None:
     assert split_ranges(segment, index_of(wrong), 500) == split_ranges(segment, b"", 500)
 
 

@@ -12,7 +12,7 @@ from kquorum.metadata.log_check.log_checker import LogFacts
 from kquorum.spark_replay.archive.archiving import archive
 from kquorum.spark_replay.archive.files import ArchiveFiles, Digest
 from kquorum.spark_replay.decode import sources
-from kquorum.spark_replay.decode.files import NotRegular, is_regular, map_file, open_resolved, scan_resolved
+from kquorum.spark_replay.decode.files import NotRegular, is_regular, map_listed, open_resolved, scan_resolved
 from kquorum.spark_replay.decode.members import member_of
 from kquorum.spark_replay.decode.sources import find_log_files
 from kquorum.spark_replay.source import read_split, splits_of
@@ -66,7 +66,7 @@ def test_nothing_is_mapped_through_a_link_that_came_after_the_listing(swap: Swap
     swap.do()
     for file in files:
         with pytest.raises(NotRegular, match="symbolic link"):
-            map_file(file.path)
+            map_listed(file.path)
     assert member_of(swap.folder / LOG).leader_epoch is None
 
 

@@ -59,7 +59,7 @@ def test_durations_have_two_units() -> None:
     assert list(map(duration, lengths)) == ["0 ms", "265 ms", "1.3 s", "59 s", "7 min 52 s", "2 h", "2 d 3 h"]
 
 
-def test_times_out_of_any_calendar_are_told_as_numbers() -> None:
+def test_times_out_of_any_calendar_are_reported_as_numbers() -> None:
     assert moment(10**18) == "1000000000000000000 ms"
     assert stretch(START, START + 1000) == "2026-03-10 00:01:01\u201300:01:02"
     assert ticks(window_of(10**18, 10**18 + DAY)) == []

@@ -1,4 +1,4 @@
-"""A log read in pieces while it grows gives the rows of the whole log, each once; one that was cut is told."""
+"""A log read in pieces while it grows gives the rows of the whole log, each once; a log that was cut is reported."""
 
 import json
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from kquorum.spark_replay.stream.reader import (
     tail_pieces,
 )
 from kquorum.wire.metadata_records.features import NoOpRecord
-from tests.spark.growing_log import GrowingLog
-from tests.spark.random_history import write_random_history, write_random_trimmed_history
-from tests.spark.whole_rows import SCHEMAS, rows_of, rows_of_whole
 from tests.support.sample_logs import LogBuilder
+from tests.support.spark.growing_log import GrowingLog
+from tests.support.spark.random_history import write_random_history, write_random_trimmed_history
+from tests.support.spark.whole_rows import SCHEMAS, rows_of, rows_of_whole
 
 
 def rows_of_pieces(pieces: Sequence[Piece]) -> list[tuple[str, Any]]:
@@ -167,7 +167,7 @@ def test_a_torn_tail_is_damage_once_a_sound_batch_follows_in_the_next_segment(tm
     assert [(row["kind"], row["offset"]) for row in found["damage"]] == [("torn", 2)]
 
 
-def written_anew(folder: Path) -> None:
+def rewritten(folder: Path) -> None:
     """The last two batches cut off, and others of another epoch written there."""
     log = noops(LogBuilder(), 3)
     log.epoch = 2
@@ -179,7 +179,7 @@ def cut_only(folder: Path) -> None:
 
 
 def test_a_tail_that_was_cut_off_is_reported_with_the_offset_and_the_remedy(tmp_path: Path) -> None:
-    for change in (written_anew, cut_only):
+    for change in (rewritten, cut_only):
         folder = log_folder(tmp_path / change.__name__)
         (folder / f"{0:020d}.log").write_bytes(noops(LogBuilder(), 5).data)
         reader = Reader(folder.parent, 1 << 20)

@@ -111,7 +111,7 @@ def test_what_is_committed_later_follows_through_a_lost_connection(
             await eventually(lambda: segments(tmp_path) == {0: bytes_of(source)}, "the first two")
             source.commit(topic("third", 3))
             await eventually(lambda: segments(tmp_path) == {0: bytes_of(source)}, "the third")
-        await eventually(lambda: len(told) == 1, "the loss is told")
+        await eventually(lambda: len(told) == 1, "the loss is reported")
         following.cancel()
 
     run(main)
@@ -127,7 +127,7 @@ def test_a_copy_of_another_node_or_cluster_is_refused(tmp_path: Path) -> None:
     assert refused.value.status is ExitStatus.FAILED
 
 
-def test_who_may_not_fetch_the_log_gets_no_copy(tmp_path: Path) -> None:
+def test_without_the_right_to_fetch_there_is_no_copy(tmp_path: Path) -> None:
     gate = MemberGate(RequestAuthorizer(authorizer()), MetadataImage.empty, lambda _: "User:eve")
     with pytest.raises(CliError, match="User:eve lacks CLUSTER_ACTION") as refused:
         copied(filled(2), tmp_path, gate=gate)
@@ -135,7 +135,7 @@ def test_who_may_not_fetch_the_log_gets_no_copy(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.log"))
 
 
-def test_nobody_at_the_address_is_told_as_such(tmp_path: Path) -> None:
+def test_a_closed_port_is_reported_as_such(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(filled(1)) as rig:
             port = rig.server.bound_port
@@ -146,7 +146,7 @@ def test_nobody_at_the_address_is_told_as_such(tmp_path: Path) -> None:
     assert failed.value.status is ExitStatus.UNREACHABLE
 
 
-def test_names_of_files_are_taken_from_nobody(tmp_path: Path) -> None:
+def test_names_of_files_are_never_taken_from_a_peer(tmp_path: Path) -> None:
     mirror = Mirror(tmp_path, 1, "cluster")
     assert mirror.missing(["../../etc/passwd", "a.checkpoint", SNAPSHOT, "/x"]) == (SNAPSHOT,)
 

@@ -169,7 +169,7 @@ def test_a_log_in_the_place_of_a_command(
     assert f"audit has no command {name}; to build tables of a log: kquorum audit build {name} --out" in told
 
 
-def test_a_slip_in_a_command_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_command_gets_the_nearest_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", "biuld"]) == 2
     assert "Did you mean 'build'" in capsys.readouterr().err
 

@@ -119,5 +119,5 @@ def test_a_source_is_known_by_a_folder_or_by_how_it_begins() -> None:
     for unclear in ("reno", "1", ""):
         with pytest.raises(CliError, match="it has reno"):
             named_source(names, unclear)
-    with pytest.raises(CliError, match="no log nobody in this audit"):
-        named_source(names, "nobody")
+    with pytest.raises(CliError, match="no log unknown in this audit"):
+        named_source(names, "unknown")

@@ -85,7 +85,7 @@ def test_a_command_fails_with_the_start(sparks: Sparks, tmp_path: Path) -> None:
     assert (tmp_path / "spark.log").read_text() == "no room for a heap"
 
 
-def test_a_failure_that_comes_first_is_the_one_told(sparks: Sparks) -> None:
+def test_the_first_failure_is_the_one_reported(sparks: Sparks) -> None:
     sparks.failure = PySparkRuntimeError("it ended")
     with pytest.raises(ValueError, match="a broker"), shared_spark(master=MASTER, size_in_bytes=0):
         raise ValueError("a broker")

@@ -47,7 +47,7 @@ def test_a_build_does_not_replace_the_tables_of_a_stream(
     assert (stream_folder(streamed) / "state.json").is_file()
 
 
-def test_a_stream_of_another_log_is_told_which_one_the_tables_are_of(
+def test_a_stream_of_another_log_is_refused_with_the_tables_log(
     capsys: pytest.CaptureFixture[str], sample: Path, streamed: Path, tmp_path: Path
 ) -> None:
     other = write_sample(tmp_path / "other")

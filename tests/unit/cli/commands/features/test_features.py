@@ -114,7 +114,7 @@ def test_a_refusal_is_reported_in_the_controllers_words(capsys: pytest.CaptureFi
     assert "INVALID_UPDATE_VERSION" in told
 
 
-def test_who_is_not_the_controller_is_not_believed() -> None:
+def test_a_node_that_is_not_the_controller_is_not_trusted() -> None:
     with fake_node(answering(NOT_CONTROLLER)) as standby, fake_node(answering()) as leader:
         addresses = f"{standby.address},{leader.address}"
         assert run(["features", "upgrade", "--metadata", "26", "--bootstrap-controller", addresses]) == 0

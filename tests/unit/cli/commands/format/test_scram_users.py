@@ -33,7 +33,7 @@ def test_a_user_in_the_words_of_kafkas_tool() -> None:
     )
 
 
-def test_a_salt_looks_like_those_that_strangers_are_told() -> None:
+def test_a_salt_has_the_form_of_those_for_unknown_users() -> None:
     """Else its length would tell who was there from the beginning."""
     records = [parse_scram_users(["SCRAM-SHA-512=[name=a,password=b]"], DEFAULT)[0] for _ in range(2)]
     salts = [record.salt for record in records if isinstance(record, UserScramCredentialRecord)]

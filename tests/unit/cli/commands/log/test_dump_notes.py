@@ -1,4 +1,4 @@
-"""`kquorum log dump` with audit notes: whoever looks for what changed sees who changed it."""
+"""`kquorum log dump` with audit notes: each change is shown with its principal."""
 
 import json
 from pathlib import Path

@@ -70,7 +70,7 @@ def test_what_is_not_asked_for_is_not_read(capsys: pytest.CaptureFixture[str], l
 
 
 @pytest.mark.parametrize("index", [b"", b"\x00" * 80, b"\x00\x00\x00\x09\x00\x00\x00\x21" * 3, b"\xff" * 13])
-def test_an_index_is_not_believed_but_where_the_segment_agrees(
+def test_an_index_is_not_trusted_but_where_the_segment_agrees(
     capsys: pytest.CaptureFixture[str], log: Path, index: bytes
 ) -> None:
     options = ("--from-offset", "350", "--to-offset", "353")

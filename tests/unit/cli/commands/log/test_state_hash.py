@@ -139,10 +139,10 @@ def test_a_snapshot_ahead_of_the_log_is_where_a_node_begins(
         assert run(["log", "state-hash", str(folder), "--json"]) == 0
         captured = capsys.readouterr()
         found.append(json.loads(captured.out))
-        is_told = (
+        is_reported = (
             "the log ends before it, at offset 100: a node that starts here begins with it" in captured.err
         )
-        assert is_told is (folder == behind)
+        assert is_reported is (folder == behind)
     assert found[1]["offset"] == found[0]["offset"] == END_OFFSET - 1
     assert found[1]["state_hash"] == found[0]["state_hash"]
     assert run(["log", "state-hash", str(behind), "--json", "--offset", "99"]) == 0

@@ -68,7 +68,7 @@ def test_what_lies_behind_a_broken_length_is_still_checked(
     assert json.loads(said)["logs"][0]["end_offset"] == 155
 
 
-def test_lawful_oddities_are_notes(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_valid_oddities_are_notes(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     second = folder / f"{SECOND}.log"
     log = LogBuilder(next_offset=155, epoch=2).values(1, UNKNOWN_KEY).records(2, BeginTransactionRecord())
     second.write_bytes(second.read_bytes() + log.data)

@@ -22,10 +22,10 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.log_faults import DAMAGED, SOUND, VIOLATED
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path
+from tests.support.raft.log_folders import FIRST as FIRST_SEGMENT
+from tests.support.raft.log_folders import batches, write_log, write_snapshot
 from tests.support.sample_logs import LogBuilder
 from tests.support.verified_logs import findings_of, verified
-from tests.unit.raft.adapters.log_folders import FIRST as FIRST_SEGMENT
-from tests.unit.raft.adapters.log_folders import batches, write_log, write_snapshot
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def history(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
     return found
 
 
-def test_two_folders_tell_one_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_folders_give_one_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for node_id in (1, 2):
         write_log(tmp_path / str(node_id))
     note(

@@ -1,4 +1,4 @@
-"""The commands while there is no leader, or somebody hangs: what they say, and how soon."""
+"""The commands while there is no leader, or a node hangs: their output, and how soon it comes."""
 
 import json
 import time
@@ -146,7 +146,7 @@ class SteppingDown:
     ],
     ids=["at the second look", "while it looks on", "with the change begun"],
 )
-def test_a_change_ends_when_the_leader_steps_down_for_want_of_a_majority(
+def test_a_change_ends_when_the_leader_steps_down_without_a_majority(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], is_over: Callable[[SteppingDown], bool], doubt: str
 ) -> None:
     """The time limit of the whole command would be an hour."""

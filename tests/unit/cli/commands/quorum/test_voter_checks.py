@@ -78,7 +78,7 @@ def test_a_static_quorum_must_be_upgraded_first() -> None:
         assert "kquorum quorum upgrade" in failed(checks)["dynamic quorum"].remedy
 
 
-def test_who_does_not_fetch_cannot_be_added() -> None:
+def test_a_node_that_does_not_fetch_cannot_be_added() -> None:
     found = failed(add_voter_checks(view(observers=()), NEW))
     assert set(found) == {"observed"}
     assert "the observers are: none" in found["observed"].detail
@@ -110,7 +110,7 @@ def test_an_insisted_directory_id_must_be_the_one_that_fetches() -> None:
     )
 
 
-def test_who_lags_far_behind_has_to_catch_up_first() -> None:
+def test_a_node_far_behind_has_to_catch_up_first() -> None:
     found = failed(add_voter_checks(view(observers=[replica(4, "new-disk", lag=5000)]), NEW))
     assert set(found) == {"caught up"}
     assert "5,000 records" in found["caught up"].detail
@@ -145,7 +145,7 @@ def test_the_new_disk_of_a_voter_is_not_counted_as_the_living_voter() -> None:
     assert details["majority"].endswith("alive now: 1, 2")
 
 
-def test_a_voter_that_is_there_already_is_what_was_wished() -> None:
+def test_adding_a_voter_that_is_a_member_already_succeeds() -> None:
     voter = Candidate(node_id=2, directory_id=None, endpoint=NEW.endpoint, is_controller=True)
     looked_on = view(silent=[replica(3)])
     assert [check.is_wished for check in add_voter_checks(looked_on, voter)].count(True) == 1
@@ -193,7 +193,7 @@ def test_a_dead_voter_can_be_removed_and_a_live_one_unless_the_rest_would_stand_
     assert "afterwards 2 voters, majority 2: none may fail; alive now: 1" in stuck["majority"].detail
 
 
-def test_the_last_voter_and_a_stranger_cannot_be_removed() -> None:
+def test_the_last_voter_and_an_unknown_node_cannot_be_removed() -> None:
     assert set(failed(remove_voter_checks(view([replica(1)]), 1))) == {"not the last"}
     assert set(failed(remove_voter_checks(view(), 9))) == {"a voter"}
 

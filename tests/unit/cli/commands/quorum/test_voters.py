@@ -293,7 +293,7 @@ def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
         (("transfer-leadership", "2", "--grpc", "x"), "--grpc: 'x' is not host:port"),
     ],
 )
-def test_what_was_typed_wrong_is_told_before_anybody_is_asked(
+def test_a_typing_error_is_reported_before_any_request(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     assert run(["quorum", *arguments, "--bootstrap-controller", "127.0.0.1:1"]) == 2
@@ -314,8 +314,8 @@ def test_without_a_leader_a_change_is_not_waited_for_to_the_end(
     monkeypatch.setattr("kquorum.cli.commands.quorum.voters.LEADER_TIMEOUT_MS", 1_300)
     monkeypatch.setattr("kquorum.cli.clients.cluster_client.TELL_AFTER_S", 0.05)
     monkeypatch.setattr("kquorum.cli.clients.cluster_client.TELL_AGAIN_S", 0.05)
-    nobody = quorum_response(error_code=6, leader_id=-1)
-    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: nobody}) as node:
+    leaderless = quorum_response(error_code=6, leader_id=-1)
+    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: leaderless}) as node:
         options = ("--bootstrap-controller", node.address, "--timeout-ms", "3600000")
         assert run(["quorum", *arguments, *options]) == 6
     lines = capsys.readouterr().err.splitlines()

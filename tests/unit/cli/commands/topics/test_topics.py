@@ -71,7 +71,7 @@ def test_a_long_list_may_take_more_than_one_of_several_nodes_share(
     taken = threading.Event()
 
     def slowly(request: Any) -> dict[str, object]:
-        taken.wait(0.7)  # nobody sets it: this node needs so long
+        taken.wait(0.7)  # never set: this node needs so long
         return topics_response(request)
 
     with fake_node({ApiKey.METADATA: slowly}) as node, socket.socket() as mute:
@@ -178,7 +178,7 @@ def test_a_controller_that_was_late_leaves_a_doubt(capsys: pytest.CaptureFixture
     assert "the controller did not answer; topic orders may have been created" in capsys.readouterr().err
 
 
-def test_who_interrupts_a_creation_hears_that_it_may_have_been_made(
+def test_an_interrupted_creation_warns_that_it_may_have_been_made(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     is_over = threading.Event()

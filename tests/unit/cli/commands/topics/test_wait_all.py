@@ -1,4 +1,4 @@
-"""`kquorum topics create --wait-all`: nothing is made where nobody could be waited for, and what was made is said."""
+"""`kquorum topics create --wait-all`: refused before creation without a broker to wait for, else reported."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def test_without_a_listener_to_wait_at_nothing_is_made(
     assert "where is the cluster? Give --config FILE or --grpc host:port" in capsys.readouterr().err
 
 
-def test_a_topic_that_was_made_is_told_of_although_nobody_says_who_has_it(
+def test_a_created_topic_is_reported_although_no_broker_confirms_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with fake_node({ApiKey.CREATE_TOPICS: created}) as node:

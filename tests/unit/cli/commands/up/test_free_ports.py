@@ -48,7 +48,7 @@ def test_a_copy_is_not_written_over_its_original(tmp_path: Path, capsys: pytest.
     assert path.read_text() == before
 
 
-def test_ports_in_use_are_told_at_once_and_nothing_is_formatted(
+def test_ports_in_use_are_reported_at_once_and_nothing_is_formatted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path)

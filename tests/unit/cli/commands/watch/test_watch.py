@@ -230,7 +230,7 @@ def test_a_node_of_another_cluster_ends_the_watch() -> None:
     assert "kquorum-test-cluster-00" in message
 
 
-def test_nobody_there_is_told_with_the_addresses_tried() -> None:
+def test_no_answer_is_reported_with_the_addresses_tried() -> None:
     async def main() -> CliError:
         server = await serve(FakeSource())
         await server.stop(0.1)

@@ -57,7 +57,7 @@ def test_new_partitions_go_to_others(level: int) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_with_nobody_else_there_is_no_place(level: int) -> None:
+def test_a_sole_member_has_no_place(level: int) -> None:
     world = leaving(level, 1, 2)
     world.heartbeat(2, want_fence=True)
     refused = world.create(topic("a"), assigned("b", (1, 2)))

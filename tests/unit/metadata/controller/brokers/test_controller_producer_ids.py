@@ -85,7 +85,7 @@ def test_the_last_block_and_none_after_it() -> None:
     assert allocate(at_producer_id(2**63 - 2), 0).error_code is ErrorCode.unknown_server_error
 
 
-def test_uncommitted_blocks_are_not_given_twice_and_lost_ones_were_never_told() -> None:
+def test_uncommitted_blocks_are_not_given_twice_and_lost_ones_were_never_sent() -> None:
     world = World().lead().add_brokers(0)
     epoch = world.controller.image.cluster.brokers[0].epoch
     first, second = (

@@ -38,7 +38,7 @@ def listener(**changes: Any) -> dict[str, Any]:
         ({"host": " "}, "no address"),
     ],
 )
-def test_endpoints_that_nobody_could_connect_to(changes: dict[str, Any], words: str) -> None:
+def test_endpoints_that_no_client_could_connect_to(changes: dict[str, Any], words: str) -> None:
     world = World().lead()
     refused = world.register(0, listeners=[listener(), listener(**changes)])
     assert refused.error_code is ErrorCode.invalid_registration
@@ -60,7 +60,7 @@ def register_controller(world: World, listeners: list[dict[str, Any]], incarnati
 
 
 @pytest.mark.parametrize("broker_id", [-1, -(1 << 31)])
-def test_negative_ids_mean_nobody(broker_id: int) -> None:
+def test_negative_ids_mean_no_node(broker_id: int) -> None:
     """As a leader such a broker would count as none."""
     world = World().lead()
     answer = world.ask(
@@ -209,7 +209,7 @@ class TestDirectories:
         assert not world.heartbeat(0, offline_log_dirs=DISKS[:1]).is_fenced
         assert world.partition("a").leader == NO_LEADER
 
-    def test_directory_of_somebody_else_says_nothing(self) -> None:
+    def test_a_directory_of_another_broker_says_nothing(self) -> None:
         world = World().lead().add_brokers(0, 1)
         world.create(assigned("a", (0, 1)))
         start = world.raft.log_end_offset
@@ -235,7 +235,7 @@ class TestDirectories:
         assert world.partition("a").isr == (0, 1)
 
     @pytest.mark.parametrize(("level", "count"), [(29, 0), (30, 1)])
-    def test_cordoned_ones_are_told_once(self, level: int, count: int) -> None:
+    def test_cordoned_ones_are_reported_once(self, level: int, count: int) -> None:
         world = at_level(level)
         world.add_brokers(0, features=FULL_RANGE, log_dirs=DISKS)
         for told in (None, DISKS[:1], DISKS[:1], (), DISKS):

@@ -3,13 +3,12 @@
 import pytest
 
 from kquorum.metadata.controller.config import ControllerConfig
-from kquorum.metadata.controller.log_writer import audit_notes
 from kquorum.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.controller_world import World
-from tests.unit.metadata.controller.configs.altering_configs import (
+from tests.support.controller_world import World, audit_notes
+from tests.support.metadata.altering_configs import (
     APPEND,
     DELETE,
     INCREMENTAL,

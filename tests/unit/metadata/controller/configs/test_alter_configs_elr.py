@@ -9,7 +9,7 @@ from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import ClearElrRecord
 from tests.support.controller_world import LEVELS, World, topic
-from tests.unit.metadata.controller.configs.altering_configs import (
+from tests.support.metadata.altering_configs import (
     DELETE,
     LEGACY,
     NONE,

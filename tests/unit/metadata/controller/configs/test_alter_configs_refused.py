@@ -11,7 +11,7 @@ from kquorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from tests.support.controller_world import World
-from tests.unit.metadata.controller.configs.altering_configs import (
+from tests.support.metadata.altering_configs import (
     APPEND,
     INCREMENTAL,
     SET,

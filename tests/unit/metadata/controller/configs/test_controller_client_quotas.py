@@ -19,6 +19,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values, read_answer, request_of
 from tests.support.controller_world import World, kinds
+from tests.support.sliced_answers import whole
 
 Entity = Mapping[str, str | None]
 RATE = "producer_byte_rate"
@@ -270,9 +271,8 @@ def described(
     values = {"components": components, "strict": strict}
     body = request_of(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, values)
     image = world.controller.committed_image
-    response = describe_client_quotas(
-        DescribeRequest(body=body, version=version, image=image, principal="User:a", node_id=1)
-    )
+    question = DescribeRequest(body=body, version=version, image=image, principal="User:a", node_id=1)
+    response: DescribeClientQuotasResponse = whole(describe_client_quotas(question), version)
     assert read_answer(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, response) == response
     return response
 
@@ -288,7 +288,7 @@ def sort(entities: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_values_are_told(version: int) -> None:
+def test_the_values_are_reported(version: int) -> None:
     answer = described(known_world(), component("user", EXACT, "bob"), version=version)
     entity = EntityData(entity_type="user", entity_name="bob")
     assert answer.entries == (EntryData(entity=(entity,), values=(ValueData(key=RATE, value=5.0),)),)
@@ -308,7 +308,7 @@ def test_the_values_are_told(version: int) -> None:
         ([component("user", ANY), component("client-id", ANY)], True, KNOWN[3:6]),
         ([component("user", ANY), component("client-id", EXACT, "x")], False, [KNOWN[3], KNOWN[5]]),
         ([component("client-id", DEFAULT)], True, [KNOWN[7]]),
-        ([component("user", EXACT, "nobody")], False, []),
+        ([component("user", EXACT, "unknown")], False, []),
         ([component("ip", ANY)], False, ADDRESSES),
         ([component("ip", EXACT, "10.0.0.1")], True, ADDRESSES[:1]),
     ],

@@ -133,14 +133,14 @@ def test_later_word_counts_within_a_request() -> None:
         ({"broker_id": 9}, ErrorCode.stale_broker_epoch),
     ],
 )
-def test_stranger(changes: dict[str, Any], error: ErrorCode) -> None:
+def test_unregistered_broker_or_stale_epoch(changes: dict[str, Any], error: ErrorCode) -> None:
     world = ready()
     answer = send(world, {}, **changes)
     assert (answer.error_code, answer.directories) == (error, ())
 
 
 def test_level_without_directories() -> None:
-    """Even a broker of an old epoch is told so."""
+    """Even a broker of an old epoch gets this error."""
     world = at_level(16).add_brokers(1)
     a = world.create(assigned("a", (1,)))["a"].topic_id
     assert send(world, {FIRST: [(a, 0)]}).error_code is ErrorCode.unsupported_version

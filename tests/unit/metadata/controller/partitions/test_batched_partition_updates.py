@@ -78,7 +78,7 @@ def test_a_silent_broker_is_fenced_and_leaves_its_partitions_in_the_turns_after(
 
 
 @pytest.mark.parametrize("unclean", [False, True])
-def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
+def test_partitions_without_another_leader_are_not_visited_again_for_the_fence(
     monkeypatch: pytest.MonkeyPatch, unclean: bool
 ) -> None:
     """A broker may be the last of a hundred thousand ISRs, which it stays in: its fence must not take seconds."""
@@ -104,7 +104,7 @@ def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
     assert len(decided) <= 1, "of those that are alike the first alone"
 
 
-def test_a_broker_that_speaks_again_meanwhile_keeps_what_was_not_taken_off_it() -> None:
+def test_a_broker_that_heartbeats_during_a_fence_keeps_partitions_not_yet_moved() -> None:
     world = world_of((0, 1))
     fall_silent(world)
     world.controller.handle_time(world.now_ms)
@@ -172,7 +172,7 @@ def test_partitions_without_a_leader_get_the_returned_broker_a_slice_a_turn() ->
     assert max(changes_of(world, start)) == SLICE
 
 
-def test_a_broker_that_went_again_gets_no_more() -> None:
+def test_a_broker_that_left_again_gets_no_more_partitions() -> None:
     world = world_of((0,))
     world.heartbeat(0, want_fence=True)
     world.heartbeat(0)
@@ -182,7 +182,7 @@ def test_a_broker_that_went_again_gets_no_more() -> None:
     assert world.controller.next_deadline_ms() != 0, "nothing is left to be done"
 
 
-def test_who_leaves_waits_until_others_have_read_the_last_slice() -> None:
+def test_a_leaving_node_waits_until_others_have_read_the_last_slice() -> None:
     world = world_of((0, 1))
     assert not world.heartbeat(0, want_shut_down=True).should_shut_down
     behind = world.controller.committed_image.provenance.last_contained_offset

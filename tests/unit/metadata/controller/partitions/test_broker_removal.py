@@ -200,7 +200,7 @@ def test_failed_directory_with_many_partitions() -> None:
     assert world.controller.image.cluster.brokers[0].log_dirs == (disk.__class__(int=99_000),)
 
 
-def test_who_waits_learns_that_another_controller_decides() -> None:
+def test_waiting_clients_learn_of_a_new_controller() -> None:
     world = world_of(0, 1)
     answers = world.send(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)
     world.controller.handle_time(world.now_ms)

@@ -1,7 +1,7 @@
 """Brokers that crash and come back, where the cluster keeps eligible leader replicas (KIP-966).
 
-Who was not shut down in order may have lost what nobody but it and the lost ones had: it must not lead for being in an
-ISR or eligible before.
+A broker after an unclean shutdown may have lost records that only it and the lost ones had: it must not lead for being
+in an ISR or eligible before.
 """
 
 from collections.abc import Sequence
@@ -155,7 +155,7 @@ class TestNewProcess:
         assert world.controller.image.cluster.brokers[1].epoch == start
         assert lists(world) == (0, (0,), (), ())
 
-    def test_who_was_shut_down_in_order_stays_eligible(self) -> None:
+    def test_a_broker_after_a_controlled_shutdown_stays_eligible(self) -> None:
         world = world_of(0, 1)
         fence(world, 1)
         start = world.raft.log_end_offset
@@ -191,7 +191,7 @@ class TestNewProcess:
 
     @pytest.mark.parametrize(("clean", "elr"), [(True, (1,)), (False, ())])
     def test_process_that_was_not_fenced_yet_leaves_the_isr(self, clean: bool, elr: tuple[int, ...]) -> None:
-        """Its session is over, and nobody has noticed but the new process."""
+        """Its session has expired, and only the new process has noticed."""
         world = world_of(0, 1)
         world.now_ms += SESSION_MS - 1
         world.heartbeat(0)

@@ -151,7 +151,7 @@ class TestPreferred:
 
 class TestUnclean:
     @pytest.mark.parametrize("partitions", [None, {"foo": (0, 1, 2)}])
-    def test_only_where_nobody_leads(self, partitions: dict[str, tuple[int, ...]] | None) -> None:
+    def test_only_without_a_leader(self, partitions: dict[str, tuple[int, ...]] | None) -> None:
         world = ready()
         world.create(assigned("foo", (1, 2, 3), (2, 3, 4), (0, 2, 1)))
         fence(world, 2, 3, 1)

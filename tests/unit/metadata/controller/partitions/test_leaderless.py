@@ -59,7 +59,7 @@ def fence(world: World) -> None:
 
 
 @pytest.mark.parametrize("elr", [0, 1])
-def test_a_broker_that_speaks_again_leads_what_was_taken_off_it(elr: int) -> None:
+def test_a_broker_that_heartbeats_again_leads_the_partitions_it_lost(elr: int) -> None:
     world = world_of(elr)
     world.now_ms += SESSION_MS - 1
     world.heartbeat(2)

@@ -171,7 +171,7 @@ class TestEligibleLeaderReplicas:
         assert (left.leader, left.isr, left.elr) == (NO_LEADER, (), expected)
 
     @pytest.mark.parametrize(("minimum", "expected"), [(1, ()), (2, (1,)), (3, (1,))])
-    def test_who_leaves_an_isr_that_gets_too_small_is_one(
+    def test_a_replica_that_leaves_a_too_small_isr_is_eligible(
         self, minimum: int, expected: tuple[int, ...]
     ) -> None:
         left = after(state((0, 1), (0, 1), 0), {0}, target_isr=(0,), min_in_sync_replicas=minimum)
@@ -202,7 +202,7 @@ class TestEligibleLeaderReplicas:
 
 class TestLastKnownLeader:
     @pytest.mark.parametrize("election", Election)
-    def test_it_leads_where_nobody_is_eligible(self, election: Election) -> None:
+    def test_it_leads_without_an_eligible_replica(self, election: Election) -> None:
         partition = after(
             leaderless(last_known_elr=(1,)), {0, 1, 2}, election=election, min_in_sync_replicas=2
         )
@@ -220,7 +220,7 @@ class TestLastKnownLeader:
             ({"last_known_elr": (-1,)}, {0, 1}),
         ],
     )
-    def test_nobody_leads(self, lists: dict[str, Any], up: set[int]) -> None:
+    def test_there_is_no_leader(self, lists: dict[str, Any], up: set[int]) -> None:
         assert change(leaderless(**lists), up, min_in_sync_replicas=2).record() is None
 
     def test_it_is_remembered_when_the_isr_gets_empty(self) -> None:
@@ -228,7 +228,7 @@ class TestLastKnownLeader:
         left = after(partition, {1}, target_isr=(), min_in_sync_replicas=2)
         assert (left.leader, left.elr, left.last_known_elr) == (NO_LEADER, (0,), (0,))
 
-    def test_nobody_is_remembered_who_did_not_lead(self) -> None:
+    def test_only_leaders_are_remembered(self) -> None:
         left = after(leaderless(isr=(0,), last_known_elr=(1,)), {1}, target_isr=(), min_in_sync_replicas=2)
         assert (left.isr, left.elr, left.last_known_elr) == ((), (0,), (1,))
 

@@ -133,7 +133,7 @@ def test_only_what_lies_in_the_failed_directory_is_left() -> None:
     assert not len(run_for(image_of(), Movement(broker_id=0, is_leaving=True, failed_directories=elsewhere)))
 
 
-def test_with_enough_in_sync_nobody_is_eligible_and_columns_do() -> None:
+def test_with_enough_in_sync_no_replica_is_eligible_also_in_columns() -> None:
     run = run_for(image_of(*eligible_leaders(1)), LEAVING)
     assert len(run.changes) == 2 * TIMES
     assert summary(first_of_each(run, 3)) == [
@@ -155,7 +155,7 @@ def test_below_the_minimum_who_leaves_stays_eligible() -> None:
     assert last_known == [None, None, (0,)]
 
 
-def test_who_leaves_for_good_is_not_eligible_so_columns_do_unless_nobody_is_left() -> None:
+def test_a_removed_replica_is_not_eligible_also_in_columns_unless_none_is_left() -> None:
     run = run_for(image_of(*eligible_leaders(2)), FOR_GOOD)
     assert len(run.changes) == 2 * TIMES
     assert summary(first_of_each(run, 3)) == [

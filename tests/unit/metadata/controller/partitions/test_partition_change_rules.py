@@ -204,7 +204,7 @@ class TestReassignment:
         wanted = directories(version, directory(1), directory(2), directory(3), UNASSIGNED)
         assert record == expected(replicas=(1, 2, 3, 4), adding_replicas=(4,), **wanted)
 
-    def test_stopped_leader_is_demoted_though_nobody_else_can_lead(self) -> None:
+    def test_stopped_leader_is_demoted_without_another_possible_leader(self) -> None:
         partition = state((2, 3, 0, 1), (0, 1), 0, removing_replicas=(0, 1), adding_replicas=(2, 3))
         record = build(partition, level=2, up=lambda _replica: False, target_isr=(0, 1, 2, 3))
         changes: dict[str, Any] = {"replicas": (2, 3), "isr": (2, 3), "leader": NO_LEADER}

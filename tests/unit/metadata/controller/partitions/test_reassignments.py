@@ -8,7 +8,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import SESSION_MS, World, assigned, topic
-from tests.unit.metadata.controller.partitions.reassigning import (
+from tests.support.metadata.reassigning import (
     Target,
     move,
     ready,

@@ -4,7 +4,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values
 from tests.support.controller_world import World, assigned
-from tests.unit.metadata.controller.partitions.reassigning import (
+from tests.support.metadata.reassigning import (
     cancel,
     move,
     ready,

@@ -14,7 +14,7 @@ from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.record_frame import encode_record
 from tests.support.api_calls import feature_values
 from tests.support.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
-from tests.unit.metadata.controller.quorum.feature_updates import (
+from tests.support.metadata.feature_updates import (
     ELR,
     SAFE,
     UNSAFE,
@@ -67,7 +67,7 @@ def test_a_level_below_those_with_a_record_for_levels_is_unknown() -> None:
     assert f"Local controller {NODE_ID} only supports versions 4-33" in reason(answer)
 
 
-def test_below_version_2_each_feature_is_told_too() -> None:
+def test_below_version_2_each_feature_is_reported_too() -> None:
     world = ready_world()
     wanted = (update("group.version", 1), update("no.such.version", 7))
     answer = ask(world, *wanted, version=1)
@@ -91,7 +91,7 @@ def test_a_fenced_broker_that_cannot_run_a_level_bars_it() -> None:
     assert "Broker 5 only supports versions 1-30" in reason(ask(world, update("metadata.version", 31)))
 
 
-def test_level_0_of_what_nobody_knows_is_there_already() -> None:
+def test_level_0_of_an_unknown_feature_is_there_already() -> None:
     world = ready_world()
     world.register(5, features=LEVELS)
     assert change(world, update("some.future.version", 0)).error_code is ErrorCode.none
@@ -115,7 +115,7 @@ def test_a_voter_that_has_not_registered_may_not_support_it() -> None:
     assert change(world, update("group.version", 1)).error_code is ErrorCode.none
 
 
-def test_before_controllers_register_nobody_can_tell() -> None:
+def test_before_controllers_register_support_is_unknown() -> None:
     world = at_level(14)
     world.commit()
     world.raft.voters = VoterSet.of(*(Voter(key=ReplicaKey(each)) for each in (1, NODE_ID)))
@@ -226,7 +226,7 @@ def test_a_minimum_of_the_cluster_stays() -> None:
     assert kinds(world, start) == ["FeatureLevelRecord"]
 
 
-def test_turned_off_they_still_lead_what_nobody_else_can() -> None:
+def test_turned_off_they_still_lead_partitions_without_another_leader() -> None:
     world = ready_world(eligible_leader_replicas_version=1)
     world.add_brokers(1, 2, features=feature_values())
     world.create(assigned("a", (1, 2)))
@@ -241,7 +241,7 @@ def test_turned_off_they_still_lead_what_nobody_else_can() -> None:
 
 
 def turned_off_and_on(*topics: Any, fenced: tuple[int, ...]) -> World:
-    """Brokers are fenced while the lists are kept, and the minimum is two; then nobody keeps them for a while."""
+    """Brokers are fenced while the lists are kept, and the minimum is two; then they are not maintained for a while."""
     world = ready_world(eligible_leader_replicas_version=1)
     world.add_brokers(1, 2, 3, features=feature_values())
     add(world, broker_config("", 2))
@@ -263,7 +263,7 @@ def test_lists_from_before_they_were_turned_off_are_worth_nothing() -> None:
     assert world.partition("a").leader == -1
 
 
-def test_a_list_that_alone_tells_who_has_the_data_stays() -> None:
+def test_a_list_that_is_the_only_record_of_the_data_stays() -> None:
     world = turned_off_and_on(assigned("b", (1, 2), (2, 3)), fenced=(2, 3))
     left = world.partition("b", 1)
     assert (left.leader, left.isr, set(left.elr)) == (-1, (), {2, 3})

@@ -5,7 +5,7 @@ import pytest
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.api_calls import feature_values
 from tests.support.controller_world import at_level
-from tests.unit.metadata.controller.quorum.feature_updates import (
+from tests.support.metadata.feature_updates import (
     SAFE,
     UNSAFE,
     UPGRADE,
@@ -57,7 +57,7 @@ def test_only_looking_changes_nothing() -> None:
     assert world.raft.log_end_offset == end
 
 
-def test_the_quorums_refusal_is_told_in_its_words() -> None:
+def test_the_quorums_refusal_is_passed_on_word_for_word() -> None:
     world = ready_world()
     Upgrades(world, "node 3 has not told the leader its directory id")
     answer = ask(world, update("kraft.version", 1), version=1)

@@ -14,6 +14,7 @@ from kquorum.wire.metadata_records.security import AccessControlEntryRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values, read_answer, request_of
 from tests.support.controller_world import World, kinds
+from tests.support.sliced_answers import whole
 
 NONE, INVALID = ErrorCode.none, ErrorCode.invalid_request
 TOPIC, CLUSTER, USER = 2, 4, 7
@@ -68,7 +69,7 @@ def describe(world: World, version: int = 3, **changes: Any) -> DescribeAclsResp
         principal="User:alice",
         node_id=1,
     )
-    response = describe_acls(question)
+    response: DescribeAclsResponse = whole(describe_acls(question), version)
     assert read_answer(ApiKey.DESCRIBE_ACLS, version, response) == response
     return response
 
@@ -322,7 +323,7 @@ def test_uncommitted_acls_count_for_the_next_request_and_are_not_described() -> 
     assert describe(world).resources
 
 
-def test_who_is_not_the_controller_refuses_each_entry() -> None:
+def test_a_standby_refuses_each_entry() -> None:
     world = World().lead()
     world.follow(1, 2)
     answer = world.ask(ApiKey.CREATE_ACLS, 3, creations=[acl(), acl(host="1")])

@@ -22,7 +22,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import read_answer, request_of
 from tests.support.controller_world import World, kinds
 
-KEY = "a key that nobody guesses"
+KEY = "a key that cannot be guessed"
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 CREATE, RENEW, EXPIRE = (
@@ -114,7 +114,7 @@ def test_a_token_is_created_for_who_asks(version: int) -> None:
     assert kinds(world, start) == ["DelegationTokenRecord"]
 
 
-def test_a_token_for_somebody_else_with_renewers() -> None:
+def test_a_token_for_another_owner_with_renewers() -> None:
     world = token_world()
     renewers = [{"principal_type": "User", "principal_name": name} for name in ("carol", "dave")]
     answer = create(world, owner_principal_type="User", owner_principal_name="bob", renewers=renewers)
@@ -340,7 +340,7 @@ def test_no_secret_gets_into_the_log_or_a_repr() -> None:
     assert password.hex() not in shown
 
 
-def test_who_is_not_the_controller_says_so() -> None:
+def test_a_standby_answers_not_controller() -> None:
     world = token_world()
     world.follow(1, 2)
     answers = [create(world), renew(world, b"x"), expire(world, b"x")]

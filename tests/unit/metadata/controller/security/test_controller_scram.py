@@ -19,6 +19,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from tests.support.api_calls import Values, read_answer, request_of
 from tests.support.controller_world import World, at_level, kinds
+from tests.support.sliced_answers import whole
 
 SHA_256, SHA_512 = 1, 2
 SALT, SALTED = b"salt-of-a-test", b"salted-password-of-a-test"
@@ -134,7 +135,7 @@ def test_the_bounds_of_iterations_belong_to_it(iterations: int) -> None:
         (upsertion("alice"), upsertion("alice"), upsertion("alice")),
     ],
 )
-def test_who_stands_twice_is_not_altered(changes: tuple[dict[str, Any], ...]) -> None:
+def test_a_user_listed_twice_is_not_altered(changes: tuple[dict[str, Any], ...]) -> None:
     world = ready_world("alice")
     end = world.raft.log_end_offset
     assert codes(world, *changes, upsertion("bob")) == {"alice": "duplicate_resource", "bob": "none"}
@@ -142,9 +143,9 @@ def test_who_stands_twice_is_not_altered(changes: tuple[dict[str, Any], ...]) ->
     assert world.raft.records(end)[-1].name == "bob"  # type: ignore[attr-defined]
 
 
-def test_the_first_error_of_a_user_is_the_one_told() -> None:
+def test_the_first_error_of_a_user_is_the_one_reported() -> None:
     world = ready_world("alice")
-    assert codes(world, deletion("nobody"), upsertion("nobody")) == {"nobody": "resource_not_found"}
+    assert codes(world, deletion("unknown"), upsertion("unknown")) == {"unknown": "resource_not_found"}
 
 
 def test_a_metadata_version_that_has_no_credentials() -> None:
@@ -172,14 +173,13 @@ def described(world: World, *users: str, all_of_them: bool = False) -> DescribeU
     values = {"users": None if all_of_them else [{"name": each} for each in users]}
     body = request_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, values)
     image = world.controller.committed_image
-    response = describe_user_scram_credentials(
-        DescribeRequest(body=body, version=0, image=image, principal="User:a", node_id=1)
-    )
+    question = DescribeRequest(body=body, version=0, image=image, principal="User:a", node_id=1)
+    response: DescribeUserScramCredentialsResponse = whole(describe_user_scram_credentials(question), 0)
     assert read_answer(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, response) == response
     return response
 
 
-def test_all_users_are_told_of_with_their_mechanisms() -> None:
+def test_all_users_are_described_with_their_mechanisms() -> None:
     world = ready_world("bob", "alice")
     alter(world, upsertion("alice", SHA_512, iterations=5000))
     for answer in (described(world), described(world, all_of_them=True)):
@@ -191,11 +191,11 @@ def test_all_users_are_told_of_with_their_mechanisms() -> None:
 
 
 def test_users_are_asked_for_by_name() -> None:
-    answer = described(ready_world("alice", "bob"), "bob", "nobody", "alice", "alice")
+    answer = described(ready_world("alice", "bob"), "bob", "unknown", "alice", "alice")
     found = {each.user: (each.error_code.name, len(each.credential_infos)) for each in answer.results}
     assert found == {
         "bob": ("none", 1),
-        "nobody": ("resource_not_found", 0),
+        "unknown": ("resource_not_found", 0),
         "alice": ("duplicate_resource", 0),
     }
     assert all(each.user in (each.error_message or "") for each in answer.results if each.user != "bob")
@@ -236,7 +236,7 @@ def test_nothing_of_a_credential_is_shown(caplog: pytest.LogCaptureFixture) -> N
 def test_a_removal_of_what_is_not_there_cannot_be_replayed() -> None:
     world = ready_world("alice")
     world.follow(2, 2)
-    record = RemoveUserScramCredentialRecord(name="nobody", mechanism=SHA_256)
+    record = RemoveUserScramCredentialRecord(name="unknown", mechanism=SHA_256)
     world.raft.append(world.now_ms, [(None, encode_record(record, 0))])
     with pytest.raises(ReplayError, match="has no credential"):
         world.commit()

@@ -111,7 +111,7 @@ def test_only_members_that_are_up_are_in_sync() -> None:
     assert (state.replicas, state.isr, state.leader) == ((2, 1, 0), (0,), 0)
 
 
-def test_nobody_is_up() -> None:
+def test_no_node_is_up() -> None:
     """Whether we place the replicas or the client does makes another error."""
     world = ready()
     world.create(assigned("a", (0, 1)))

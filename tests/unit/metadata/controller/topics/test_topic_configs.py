@@ -18,7 +18,7 @@ IMAGE = image_of(
 )
 
 
-def test_every_config_is_told_with_the_value_in_effect_and_its_source() -> None:
+def test_every_config_is_reported_with_the_value_in_effect_and_its_source() -> None:
     entries = effective_topic_configs(IMAGE, "alpha", 9, {"log.cleanup.policy": "compact"})
     names = [entry.name for entry in entries]
     assert names == sorted(names)
