@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kquorum.broker.apis.api import Local, SlicedQuestion
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.metadata.controller_apis import Describer, EntryLimit, QUESTIONS, Question, Slices
+from kquorum.metadata.controller_apis import QUESTIONS, Describer, EntryLimit, Question
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 

@@ -5,7 +5,7 @@ clients: it takes the brokers and what is rare from here, and encodes other topi
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 

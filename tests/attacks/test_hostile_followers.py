@@ -14,9 +14,23 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response, encode_request as encode_body
+from kquorum.raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
+from kquorum.raft.adapters.kafka_codec.codec import encode_request as encode_body
 from kquorum.raft.leader import fetch_handler
-from kquorum.raft.messages import AddRaftVoterRequest, BeginQuorumEpochRequest, DescribeQuorumRequest, EndQuorumEpochRequest, FetchRequest, FetchResponse, FetchSnapshotRequest, MAX_EPOCH, RemoveRaftVoterRequest, Request, UpdateRaftVoterRequest, VoteRequest
+from kquorum.raft.messages import (
+    MAX_EPOCH,
+    AddRaftVoterRequest,
+    BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
+    Request,
+    UpdateRaftVoterRequest,
+    VoteRequest,
+)
 from kquorum.raft.roles import Leader
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.metadata.image.configs import TOPIC
 from kquorum.network.requests import ANONYMOUS
 from kquorum.wire.messages.describe_configs import DescribeConfigsRequest
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import decode_response

@@ -18,13 +18,13 @@ from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.turns import TURN_S, turns_of
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.kio.entities import build
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import EncodedBody, encode_request
 from tests.attacks.long_bodies import long_request
 from tests.attacks.rig import rig
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.support.kio.classes import request_class
+from tests.support.kio.entities import build
 from tests.support.single_node import HOST
 
 ALL_TOPICS = {

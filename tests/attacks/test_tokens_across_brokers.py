@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kquorum.network.security.scram import ScramError
 from kquorum.network.security.scram_client import ScramClient
+from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.apis import ApiKey
 from tests.support.network.peers import RawClient
 from tests.support.secured import USER, USER_SECRET, SecuredCluster

@@ -22,11 +22,15 @@ from kquorum.raft.batches import Accumulator
 from kquorum.raft.errors import NotLeaderError
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.messages.error_codes import ErrorCode
-from kquorum.wire.metadata_records.features import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from kquorum.wire.metadata_records.features import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
 from kquorum.wire.metadata_records.topics import TopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values
-from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededRandomSource, SeededRandomSource, World, topic
+from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededRandomSource, World, topic
 
 SEEDS = range(32)
 PHASES = 5

@@ -20,7 +20,14 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowestRandomSource, image, next_image, request
+from tests.properties.test_metadata_encoding import (
+    NAMES,
+    VERSIONS,
+    LowestRandomSource,
+    image,
+    next_image,
+    request,
+)
 from tests.support.acl_worlds import (
     ALICE,
     ALLOW,
@@ -119,7 +126,7 @@ def test_topics_without_describe_are_not_shown(seed: int) -> None:
         for access in accesses.values():
             eyes = client_access(access, lists)
             answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowestRandomSource(), eyes)
-            check_topics(answer.response.topics, access)
+            check_topics(list(answer.response.topics), access)
             for name in answer.topics_to_create:
                 assert access.allows_on_cluster(Operation.CREATE) or access.allows_on_topic(
                     Operation.CREATE, name

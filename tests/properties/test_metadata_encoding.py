@@ -24,7 +24,7 @@ from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import request_of
 from tests.support.broker_services import LowestRandomSource
 from tests.support.images import LISTENER, log_dir, topic_id
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import response_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
 from tests.support.plain_metadata import handle_metadata

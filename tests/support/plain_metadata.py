@@ -3,8 +3,16 @@
 import sys
 from dataclasses import dataclass, replace
 
-from kquorum.broker.client_access import ClientAccess, UNLIMITED
-from kquorum.broker.metadata_cache.answers import AskedTopics, RequestView, asked_cluster_operations, cluster_response, known_topic, operations_on, request_view
+from kquorum.broker.client_access import UNLIMITED, ClientAccess
+from kquorum.broker.metadata_cache.answers import (
+    AskedTopics,
+    RequestView,
+    asked_cluster_operations,
+    cluster_response,
+    known_topic,
+    operations_on,
+    request_view,
+)
 from kquorum.broker.metadata_cache.cache import controller_id_for_clients
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.topics import TopicImage

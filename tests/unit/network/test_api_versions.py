@@ -10,7 +10,15 @@ from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
-from tests.support.network.peers import RawClient, SUPPORTED, correlation_id_of, echo_request, header_bytes, raw_client, serving
+from tests.support.network.peers import (
+    SUPPORTED,
+    RawClient,
+    correlation_id_of,
+    echo_request,
+    header_bytes,
+    raw_client,
+    serving,
+)
 from tests.unit.network.conftest import RunTest
 
 NEWEST = supported_versions(ApiKey.API_VERSIONS)[1]

@@ -9,18 +9,38 @@ from typing import Any
 import pytest
 
 from kquorum.network.connection import KafkaConnection
-from kquorum.network.errors import CannotConnect, ConnectionLost, NoCommonVersion, RequestTimedOut, UnsupportedField
+from kquorum.network.errors import (
+    CannotConnect,
+    ConnectionLost,
+    NoCommonVersion,
+    RequestTimedOut,
+    UnsupportedField,
+)
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.message_schema import ByVersion
-from kquorum.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from kquorum.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from kquorum.wire.messages.vote import VoteRequest
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_request_header
 from tests.support.api_calls import request_of, response_of
 from tests.support.kio.frames import encode_response
-from tests.support.network.peers import ECHO, FLEXIBLE, HOST, Held, OLD, echo_response, holding_handler, serving, until
+from tests.support.network.peers import (
+    ECHO,
+    FLEXIBLE,
+    HOST,
+    OLD,
+    Held,
+    echo_response,
+    holding_handler,
+    serving,
+    until,
+)
 from tests.unit.network.conftest import RunTest
 
 TIMEOUT_MS = 5000

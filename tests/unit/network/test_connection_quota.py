@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kquorum.network.connection_quota import CreationRate, MAX_DELAY_S
-from kquorum.network.limits import ConnectionLimits, NO_LIMIT, ServerLimits
+from kquorum.network.connection_quota import MAX_DELAY_S, CreationRate
+from kquorum.network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer, SharedLimits
 from kquorum.network.server_connection import ServerConnection
@@ -19,7 +19,19 @@ from tests.support.api_calls import response_of
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
-from tests.support.network.peers import ECHO, HOST, Held, RawClient, echo_handler, echo_request, header_bytes, holding_handler, raw_client, serving, until
+from tests.support.network.peers import (
+    ECHO,
+    HOST,
+    Held,
+    RawClient,
+    echo_handler,
+    echo_request,
+    header_bytes,
+    holding_handler,
+    raw_client,
+    serving,
+    until,
+)
 from tests.unit.network.conftest import RunTest
 
 API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))

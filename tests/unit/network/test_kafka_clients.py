@@ -10,9 +10,7 @@ import pytest
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer
 from kquorum.wire.protocol.apis import ApiKey
-from tests.support.kio.entities import build
 from tests.support.api_calls import response_of
-from tests.support.kio.classes import response_class
 from tests.support.network.peers import HOST
 
 pytestmark = pytest.mark.interop

@@ -15,7 +15,16 @@ from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import RequestHeader, encode_request_header
 from tests.support.api_calls import request_of
 from tests.support.kio.frames import decode_response, encode_request
-from tests.support.network.peers import Held, RawClient, echo_request, holding_handler, look_at_deadlines, raw_client, serving, until
+from tests.support.network.peers import (
+    Held,
+    RawClient,
+    echo_request,
+    holding_handler,
+    look_at_deadlines,
+    raw_client,
+    serving,
+    until,
+)
 from tests.unit.network.conftest import RunTest
 
 SASL_PLAINTEXT = 2

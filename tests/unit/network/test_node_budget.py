@@ -13,7 +13,20 @@ from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import request_of, response_of
 from tests.support.kio.frames import encode_request
-from tests.support.network.peers import FLEXIBLE, Held, RawClient, SUPPORTED, echo_handler, echo_request, echo_response, holding_handler, raw_client, serving, settled, until
+from tests.support.network.peers import (
+    FLEXIBLE,
+    SUPPORTED,
+    Held,
+    RawClient,
+    echo_handler,
+    echo_request,
+    echo_response,
+    holding_handler,
+    raw_client,
+    serving,
+    settled,
+    until,
+)
 from tests.unit.network.conftest import RunTest
 
 SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)

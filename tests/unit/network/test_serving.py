@@ -16,12 +16,12 @@ import pytest
 import kquorum.network.serving
 from kquorum.network import server_connection, turns
 from kquorum.network.api_versions import NO_FEATURES
-from kquorum.network.aside import Aside, LONG_BODY_BYTES
+from kquorum.network.aside import LONG_BODY_BYTES, Aside
 from kquorum.network.authentication import Authentication
 from kquorum.network.limits import ServerLimits
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.requests import admit_all
-from kquorum.network.security.listener_security import ListenerSecurity, UNSECURED
+from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
 from kquorum.network.server import KafkaServer
 from kquorum.network.server_connection import ServerConnection
 from kquorum.network.server_state import Peer
@@ -32,7 +32,18 @@ from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import request_of
 from tests.support.kio.frames import encode_request
-from tests.support.network.peers import ECHO, FLEXIBLE, Held, OLD, SUPPORTED, echo_request, holding_handler, raw_client, serving, until
+from tests.support.network.peers import (
+    ECHO,
+    FLEXIBLE,
+    OLD,
+    SUPPORTED,
+    Held,
+    echo_request,
+    holding_handler,
+    raw_client,
+    serving,
+    until,
+)
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.test_listener_security import sasl
 

@@ -9,7 +9,6 @@ from kquorum.raft.messages import (
 from kquorum.raft.voters import VotersAt, quorum_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.dynamic import DynamicContext, voter_of
-from tests.support.raft.dynamic import DynamicContext, voter_of
 
 NEW = voter_of(4)
 

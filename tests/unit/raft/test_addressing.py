@@ -6,7 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest, Request, VoteRequest
+from kquorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    Request,
+    VoteRequest,
+)
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire.messages.error_codes import ErrorCode

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from kquorum.raft.batches import quorum_batch
-from kquorum.raft.messages import AddRaftVoterRequest, ChangeVotersResponse, FetchRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
+from kquorum.raft.messages import (
+    AddRaftVoterRequest,
+    ChangeVotersResponse,
+    FetchRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+)
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.raft.voters import Voter, VoterSet, voters_record
 from kquorum.wire.log_batch import OffsetAndEpoch

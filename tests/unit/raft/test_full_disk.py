@@ -6,7 +6,15 @@ import pytest
 
 from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import ShutdownRequested, WritesPaused
-from kquorum.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, TransferLeadershipRequest, VoteRequest
+from kquorum.raft.messages import (
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    TransferLeadershipRequest,
+    VoteRequest,
+)
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages.error_codes import ErrorCode

@@ -6,7 +6,17 @@ from dataclasses import replace
 import pytest
 
 from kquorum.raft.inputs import ShutdownRequested
-from kquorum.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest, FetchResponse, FetchSnapshotRequest, MAX_EPOCH, Request, VoteRequest, VoteResponse
+from kquorum.raft.messages import (
+    MAX_EPOCH,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    Request,
+    VoteRequest,
+    VoteResponse,
+)
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.calls import calls_of

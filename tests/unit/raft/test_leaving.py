@@ -1,7 +1,15 @@
 """Restarts, orderly departures, and what a leader needs to stay (rules R4.2, R5.8, R9)."""
 
 from kquorum.raft.inputs import ShutdownRequested
-from kquorum.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, FetchResponse, VoteRequest
+from kquorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    VoteRequest,
+)
 from kquorum.raft.ready import QuorumState
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.context import CLUSTER_ID, RaftContext, batch, key_of

@@ -5,7 +5,12 @@ from uuid import UUID
 import pytest
 
 from kquorum.raft.inputs import ResignRequested
-from kquorum.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, RemoveRaftVoterRequest, VoteRequest
+from kquorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    RemoveRaftVoterRequest,
+    VoteRequest,
+)
 from kquorum.raft.voters import ReplicaKey, VotersAt, quorum_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.context import LOCAL, RaftContext, key_of

@@ -8,7 +8,7 @@ from kquorum.raft.errors import NotLeaderError
 from kquorum.raft.inputs import RequestReceived
 from kquorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, VoteRequest
 from kquorum.raft.ready import LeaderAndEpoch, QuorumState
-from kquorum.raft.voters import KRaftVersionAt, Voter, VoterSet, VotersAt
+from kquorum.raft.voters import KRaftVersionAt, Voter, VotersAt, VoterSet
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.context import RaftContext, batch, key_of
 

@@ -10,7 +10,7 @@ from kquorum.raft.messages import ChangeVotersResponse, FetchRequest, FetchRespo
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VotersAt, quorum_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.context import LOCAL, RaftContext, key_of
-from tests.support.raft.dynamic import DynamicContext, LISTENER, endpoints_of, voter_of
+from tests.support.raft.dynamic import LISTENER, DynamicContext, endpoints_of, voter_of
 
 MOVED = replace(voter_of(3), endpoints=endpoints_of(3, 19093))
 

@@ -10,11 +10,9 @@ from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.kio.entities import build
 from tests.support.api_calls import read_answer, request_of
 from tests.support.broker_services import LowestRandomSource
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from tests.support.kio.classes import request_class, response_class
 
 IMAGE = image_of(
     broker_record(1),

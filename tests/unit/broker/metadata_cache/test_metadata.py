@@ -8,17 +8,16 @@ import pytest
 
 from kquorum.broker.metadata_cache.answers import ALL_TOPIC_OPERATIONS, OPERATIONS_NOT_ASKED
 from kquorum.broker.metadata_cache.cache import controller_id_for_clients
-from kquorum.broker.metadata_cache.responses import MetadataResponses, SLICE_ASKED
+from kquorum.broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.metadata import MetadataResponseBroker, MetadataResponsePartition
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.kio.entities import build
 from tests.support.api_calls import read_answer, request_of
 from tests.support.broker_services import LowestRandomSource
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_id, topic_records
-from tests.support.kio.classes import request_class, response_class
+from tests.support.kio.classes import response_class
 from tests.support.kio.codec import decode
 from tests.support.plain_metadata import MetadataAnswer, handle_metadata
 

@@ -9,11 +9,19 @@ from kquorum.broker.metadata_cache.responses import MOST_CACHES, MetadataRespons
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.kio.entities import build
 from tests.support.api_calls import request_of
 from tests.support.broker_services import LowestRandomSource
-from tests.support.images import LISTENER, after, broker_record, fencing, image_of, isr_change, partition_record, topic_id, topic_records
-from tests.support.kio.classes import request_class
+from tests.support.images import (
+    LISTENER,
+    after,
+    broker_record,
+    fencing,
+    image_of,
+    isr_change,
+    partition_record,
+    topic_id,
+    topic_records,
+)
 
 IMAGE = image_of(
     broker_record(1),

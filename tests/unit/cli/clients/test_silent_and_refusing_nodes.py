@@ -34,7 +34,7 @@ from tests.support.grpc_harness import run
 from tests.support.grpc_source import FakeSource
 from tests.unit.metadata.grpc.test_members import FakeMembers
 from tests.unit.metadata.grpc.test_quorum import FakeQuorum
-from tests.unit.network.security.test_connections import API, Keys, SCRAM, listener, serving
+from tests.unit.network.security.test_connections import SCRAM, Keys, listener, serving
 
 HOST = "127.0.0.1"
 UNREACHABLE = HostPort(HOST, 1)

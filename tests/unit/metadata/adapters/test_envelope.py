@@ -15,7 +15,13 @@ from kquorum.metadata.adapters.controller_channel import ControllerChannel
 from kquorum.metadata.adapters.envelope import EnvelopeRefusedError, unwrap, wrap
 from kquorum.metadata.adapters.listener import controller_listener_apis
 from kquorum.metadata.controller.requests import ControllerRequest
-from kquorum.metadata.forwarding import decode_address, decode_principal, encode_address, encode_principal, is_for_the_leader
+from kquorum.metadata.forwarding import (
+    decode_address,
+    decode_principal,
+    encode_address,
+    encode_principal,
+    is_for_the_leader,
+)
 from kquorum.network.limits import ServerLimits
 from kquorum.network.turns import Served
 from kquorum.wire.errors import DecodeError
@@ -27,7 +33,6 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import ApiVersion, supported_versions
 from kquorum.wire.protocol.headers import encode_request_header
 from tests.support.api_calls import Values, message_of, request_of
-from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import decode_response, encode_request
 from tests.support.network.peers import until

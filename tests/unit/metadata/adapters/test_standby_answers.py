@@ -19,7 +19,16 @@ from kquorum.network.requests import RequestContext
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.raft_requests import RaftRequests
 from kquorum.raft.inputs import Input, ResignRequested
-from kquorum.raft.messages import AddRaftVoterRequest, BeginQuorumEpochRequest, DescribeQuorumRequest, EndQuorumEpochRequest, FetchSnapshotRequest, RemoveRaftVoterRequest, Request, UpdateRaftVoterRequest
+from kquorum.raft.messages import (
+    AddRaftVoterRequest,
+    BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
+    Request,
+    UpdateRaftVoterRequest,
+)
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey
 from kquorum.wire.log_batch import OffsetAndEpoch

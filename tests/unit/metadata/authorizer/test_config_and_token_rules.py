@@ -9,13 +9,12 @@ from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.authorizer.config_rules import RESOURCES_AT_ONCE
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller_apis import CONTROLLER_APIS
-from kquorum.wire.messages.describe_configs import DescribeConfigsResponse
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import as_read, request_of
-from tests.support.metadata.listener_world import ListenerWorld, SASL_PLAINTEXT
+from tests.support.metadata.listener_world import SASL_PLAINTEXT, ListenerWorld
 
 NONE = ErrorCode.none
 TOPIC_FAILED = ErrorCode.topic_authorization_failed

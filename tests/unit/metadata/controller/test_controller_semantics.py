@@ -27,7 +27,7 @@ from kquorum.wire.record_frame import encode_record
 from kquorum.wire.uuids import METADATA_TOPIC_ID
 from tests.support import api_calls
 from tests.support.api_calls import Values
-from tests.support.controller_world import CLUSTER_ID, FakeRaft, NODE_ID, SeededRandomSource, SeededRandomSource, World, topic
+from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededRandomSource, World, topic
 
 
 class ResigningRaft(FakeRaft):

@@ -15,13 +15,11 @@ from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.kio.entities import build
 from tests.support.api_calls import Values, as_read, described
 from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
 from tests.support.image_records import image_from_values, image_records
-from tests.support.kio.classes import response_class
 
 # The lowest that a log may begin with, two in between, and the newest without and with eligible leader replicas.
 CLUSTERS = {"lowest": (4, 0), "3.3": (7, 0), "3.6": (14, 0), "4.0": (25, 0), "newest, ELR": (30, 1)}

@@ -8,12 +8,11 @@ from kquorum.metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIG
 from kquorum.metadata.describe.describe_request import DescribeRequest
 from kquorum.metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kquorum.wire import message_codec
-from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.support.api_calls import described, read_answer, request_of
+from tests.support.api_calls import described, request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 
 

@@ -15,10 +15,19 @@ from kquorum.network.server import KafkaServer
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.raft_requests import RaftRequests
 from kquorum.raft.inputs import Input, RequestReceived
-from kquorum.raft.messages import AddRaftVoterRequest, ApiVersionsRequest, ApiVersionsResponse, ChangeVotersRequest, ChangeVotersResponse, RemoveRaftVoterRequest, UpdateRaftVoterRequest
+from kquorum.raft.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ChangeVotersRequest,
+    ChangeVotersResponse,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+)
 from kquorum.raft.ready import OutboundResponse
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from kquorum.wire.messages import api_versions as messages
+from kquorum.wire.messages.envelope import EnvelopeRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types
@@ -99,13 +108,13 @@ def test_a_controller_gives_changes_of_voters_to_its_replica(request_: ChangeVot
     run(scenario())
 
 
-def envelope(request: ChangeVotersRequest, version: int) -> dict[str, object]:
+def envelope(request: ChangeVotersRequest, version: int) -> EnvelopeRequest:
     api_key = codec.api_key_of(request)
-    return {
-        "request_data": encode_request(api_key, version, 77, "admin", codec.encode_request(request, version)),
-        "request_principal": encode_principal("User:alice"),
-        "client_host_address": bytes([10, 1, 2, 3]),
-    }
+    return EnvelopeRequest(
+        request_data=encode_request(api_key, version, 77, "admin", codec.encode_request(request, version)),
+        request_principal=encode_principal("User:alice"),
+        client_host_address=bytes([10, 1, 2, 3]),
+    )
 
 
 @pytest.mark.parametrize("request_", [ADD, REMOVE])

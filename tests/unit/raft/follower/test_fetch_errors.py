@@ -3,7 +3,16 @@
 import pytest
 
 from kquorum.raft.inputs import FailureReason
-from kquorum.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, FetchResponse, VoteRequest, VoteResponse
+from kquorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    VoteRequest,
+    VoteResponse,
+)
 from kquorum.raft.ready import OutboundRequest, QuorumState
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.context import RaftContext, batch

@@ -3,7 +3,16 @@
 import pytest
 
 from kquorum.raft.inputs import ResignRequested, ShutdownRequested
-from kquorum.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, FetchResponse, TransferLeadershipRequest, TransferLeadershipResponse, VoteRequest
+from kquorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    TransferLeadershipRequest,
+    TransferLeadershipResponse,
+    VoteRequest,
+)
 from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.context import RaftContext

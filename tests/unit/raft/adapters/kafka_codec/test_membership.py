@@ -8,16 +8,26 @@ import pytest
 
 from kquorum.network.api_versions import ApiVersionsAnswers, ServerFeatures, SupportedFeature
 from kquorum.raft.adapters.kafka_codec import codec
-from kquorum.raft.messages import AddRaftVoterRequest, ApiVersionsRequest, ApiVersionsResponse, BeginQuorumEpochResponse, ChangeVotersResponse, EndQuorumEpochResponse, FetchResponse, Response, TransferLeadershipRequest, VoteResponse
+from kquorum.raft.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    BeginQuorumEpochResponse,
+    ChangeVotersResponse,
+    EndQuorumEpochResponse,
+    FetchResponse,
+    Response,
+    TransferLeadershipRequest,
+    VoteResponse,
+)
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from kquorum.wire.errors import UnsupportedVersion
 from kquorum.wire.message_codec import decode
-from kquorum.wire.messages import api_versions as messages, update_raft_voter
+from kquorum.wire.messages import api_versions as messages
+from kquorum.wire.messages import update_raft_voter
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.kio.entities import build
 from tests.support.api_calls import read_answer, response_of
-from tests.support.kio.classes import response_class
 from tests.unit.raft.adapters.kafka_codec.test_codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))

@@ -8,7 +8,7 @@ import pytest
 from kquorum.raft.adapters.kafka_codec import codec
 from kquorum.raft.adapters.kafka_codec.partition import Refusal
 from kquorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from kquorum.raft.voters import Endpoint, ReplicaKey, ZERO_DIRECTORY
+from kquorum.raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages import fetch_snapshot as messages
