@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from kquorum.metadata.adapters.snapshot_manager import SnapshotManager
 from kquorum.metadata.snapshot import LoadedSnapshot
+from kquorum.node.state_freeze import StateFreeze
 from kquorum.raft.ports import StateMachine
 from kquorum.wire.log_batch import LogBatch
 
@@ -24,6 +25,7 @@ class ObservedStateMachine:
         self._inner = inner
         self._leader_observers = leader_observers
         self._snapshots = snapshots
+        self._state_freeze = StateFreeze()
         self.last_commit_ms: int | None = None
         self.leaders_seen = 0
         self.snapshots_loaded = 0
@@ -35,14 +37,18 @@ class ObservedStateMachine:
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self.last_commit_ms = now_ms
         self._inner.handle_commit(now_ms, batches)
-        self._snapshots.handle_commit(now_ms, batches)
+        self._handle_committed(now_ms, batches)
 
     def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
         self.last_commit_ms = now_ms
         is_done = self._inner.handle_commit_slice(now_ms, batches)
         if is_done:
-            self._snapshots.handle_commit(now_ms, batches)
+            self._handle_committed(now_ms, batches)
         return is_done
+
+    def _handle_committed(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
+        self._snapshots.handle_commit(now_ms, batches)
+        self._state_freeze.note(batches)
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:
         """No commit: it may be this node's own, which says nothing of the quorum of today."""

@@ -118,7 +118,8 @@ class _Life:
         return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)
 
     def _announce(self) -> None:
-        # What was loaded so far stays: the collector is not to go through all of it while requests wait.
+        # What was loaded so far stays: the collector is not to go through all of it while requests wait
+        # (`node.state_freeze` for what comes later).
         gc.collect()
         gc.freeze()
         config = self._config

@@ -27,12 +27,13 @@ def describe_client_quotas(question: DescribeRequest) -> DescribeClientQuotasRes
         names, kinds = _filter(request.components)
     except ApiError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
+    entities = question.image.client_quotas.entities
     found = ordered(
-        question.image.client_quotas.entities.items(),
+        entities,
         key=_order,
-        is_wanted=lambda item: _matches(dict(item[0]), names, kinds, is_strict=request.strict),
+        is_wanted=lambda entity: _matches(dict(entity), names, kinds, is_strict=request.strict),
     )
-    steps = (None if item is None else _entry(*item) for item in found)
+    steps = (None if entity is None else _entry(entity, entities[entity]) for entity in found)
     return Elements(DescribeClientQuotasResponse(error_message=""), "entries", steps)
 
 
@@ -43,8 +44,8 @@ def _entry(entity: QuotaEntity, quotas: Mapping[str, float]) -> EntryData:
     )
 
 
-def _order(item: tuple[QuotaEntity, object]) -> list[tuple[str, bool, str]]:
-    return [(kind, name is not None, name or "") for kind, name in item[0]]
+def _order(entity: QuotaEntity) -> list[tuple[str, bool, str]]:
+    return [(kind, name is not None, name or "") for kind, name in entity]
 
 
 def _filter(components: Iterable[ComponentData]) -> tuple[dict[str, str | None], set[str]]:

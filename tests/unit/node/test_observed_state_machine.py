@@ -4,8 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from kquorum.node.observed_state_machine import ObservedStateMachine
+from kquorum.wire.log_batch import LogBatch
 
-BATCHES: Any = ("one", "two")
+BATCHES = (LogBatch(0, 0, 1, False, b""), LogBatch(1, 1, 1, False, b""))
 
 
 def test_a_commit_in_slices_is_passed_to_the_snapshots_with_the_last_one() -> None:
