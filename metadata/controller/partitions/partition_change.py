@@ -1,11 +1,12 @@
 """The change record of one partition: election, epochs, eligible leader replicas, completion of a reassignment.
 
-Rules: KIP-631, KIP-966 and Kafka's PartitionChangeBuilder. An eligible leader replica (ELR) has left an ISR that was or
-became too small for anything to be committed without it, so it has all that is committed, unless it crashed since.
-`unclean_shutdown_replicas` names the replicas that crashed.
+Rules C9, C10 and C12: KIP-631, KIP-966 and Kafka's PartitionChangeBuilder. An eligible leader replica (ELR) has left
+an ISR that was or became smaller than min.insync.replicas. Nothing is committed while the ISR is that small, so the
+replica has all that is committed, unless it crashed since. `unclean_shutdown_replicas` names the replicas that crashed.
 
-Where Kafka's own records would lose or hide something, these differ: an eligible replica must still be a replica; the
-last known leader must be able to lead; the last member of an ISR without a leader is remembered by its own id.
+These records differ from Kafka's where Kafka's would lose or hide something (docs/divergence.md): an eligible replica
+must still be a replica; the last known leader must be able to lead; the last member of an ISR without a leader is
+remembered by its own id.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
