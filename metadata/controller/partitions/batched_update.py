@@ -43,8 +43,9 @@ class PartitionWalk:
     changes since the start are taken into account."""
 
     def __init__(self, context: DecisionContext) -> None:
-        # From which partition on each topic is still to be looked at.
+        # How many partitions the next slice searches at most.
         self._room = LOOKED_AT_PER_SLICE
+        # The topics that are left, each with the partition id from which on it is still to be searched.
         self._places: deque[tuple[UUID, int]] = deque(
             (topic_id, 0) for topic_id in context.image.topics.by_id
         )
@@ -59,7 +60,7 @@ class PartitionWalk:
         limits = Limits(partitions=most, one_by_one=ONE_BY_ONE_PER_SLICE)
         looked_at = self._next_parts(context)
         run, cut = run_of(context, looked_at.parts, movement, limits)
-        # As many are looked at next time as will hardly be too many.
+        # The next slice searches about as many partitions as this one could decide, so that it will hardly be cut.
         seen = sum(len(table) for _, table in looked_at.parts[: None if cut is None else cut[0]])
         self._room = min(2 * self._room, LOOKED_AT_PER_SLICE) if cut is None else max(seen, most)
         if cut is None:
@@ -89,7 +90,7 @@ class PartitionWalk:
         return looked_at
 
     def _go_on(self, places: int, rest: tuple[UUID, int] | None) -> None:
-        """So many places are done, but for the rest of the last."""
+        """Drop the first `places` topics; put `rest` back, the partition from which the last of them goes on."""
         for _ in range(places):
             self._places.popleft()
         if rest is not None:
