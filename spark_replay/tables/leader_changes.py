@@ -143,6 +143,8 @@ def _is_unclean() -> Column:
 
 
 def _cause() -> Column:
+    """The first condition that holds gives the cause. After `unclean`, a record in the same batch comes first, then the
+    change itself, then the state of the old leader. `_cause_offset` follows the same order."""
     old, new = F.col("old_leader_before"), F.col("new_leader_before")
     old_next = F.col("old_leader_after")
     had_none = F.col("old_leader") < 0

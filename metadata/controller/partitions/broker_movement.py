@@ -145,8 +145,10 @@ def decide(
     of_topic = stack.numbers[rows]
     is_unusual = choice.is_unusual(leaders)
     is_unusual |= _allows_unclean(context, topics)[of_topic] & (elected == NO_LEADER)
+    # Below min.insync.replicas, replicas that leave the ISR become eligible leader replicas: decided one by one.
     is_too_small = choice.in_sync_counts < _enough(context, topics)[of_topic].clip(max=choice.replica_counts)
     if movement.is_for_good:
+        # The broker itself does not become eligible, so only partitions without any replica in sync are unusual.
         is_too_small &= choice.in_sync_counts == 0
     is_unusual |= is_too_small
     shrinks = (choice.in_sync_counts < choice.isr_counts) & (choice.in_sync_counts > 0)
