@@ -1,6 +1,7 @@
 """Snapshots of the metadata (KIP-630): when one is due, its batches, and what a state machine starts over from.
 
-Sans-IO. A snapshot is due so many bytes of committed records after the last one, or so long (rule C16).
+No I/O here. `SnapshotPolicy` decides when a snapshot is due: so many bytes of committed records after the last one, or
+so long after it (rule C16). `metadata/adapters/snapshot_manager.py` asks it and writes the snapshot.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -117,8 +118,11 @@ class SnapshotTriggers:
 
 
 class SnapshotPolicy:
-    """One attempt at a time. An attempt sets both counters back, as with Kafka; one that failed puts them where they
-    were, and is made again after a while, which doubles from failure to failure."""
+    """Decides when a snapshot is due; one attempt at a time.
+
+    An attempt resets both counters, bytes and time, as with Kafka. A failed attempt restores them, and is repeated
+    after a delay that doubles with each failure.
+    """
 
     def __init__(self, triggers: SnapshotTriggers, now_ms: int) -> None:
         self._triggers = triggers
@@ -135,7 +139,7 @@ class SnapshotPolicy:
 
     @property
     def bytes_since_last(self) -> int:
-        """Of committed records, control records included."""
+        """Bytes of committed records since the last snapshot, control records included."""
         return self._bytes
 
     def handle_commit(self, size_in_bytes: int) -> None:
@@ -152,10 +156,10 @@ class SnapshotPolicy:
         self._is_last_lost = True
 
     def reason_to_begin(self, now_ms: int, provenance: Provenance) -> str | None:
-        """Why a snapshot of the image that stands there should be begun now; None if it should not.
+        """Why to begin a snapshot now, of the image at `provenance`; None if none is due.
 
-        An image never holds part of a transaction. One that ends inside a batch, before a transaction that begins
-        there, is passed over: a snapshot's end must be a place where a log can begin.
+        An image never holds part of a transaction, so it may end inside a batch, before a transaction that begins
+        there. No snapshot is made of such an image: a snapshot must end where a log can begin.
         """
         if self._is_writing or now_ms < self._not_before_ms:
             return None
@@ -186,7 +190,7 @@ class SnapshotPolicy:
         self._newest_end_offset = max(self._newest_end_offset, end_offset)
 
     def failed(self, now_ms: int) -> int:
-        """Answers in how many milliseconds it may be tried again."""
+        """Returns after how many milliseconds the attempt may be repeated."""
         self._is_writing = False
         self._bytes += self._bytes_before_attempt
         self._since_ms = min(self._since_ms, self._since_ms_before_attempt)

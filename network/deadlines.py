@@ -1,4 +1,7 @@
-"""What a peer, or a handler, must have done by when; each question counts what it finds."""
+"""When a connection is closed because its peer, or a handler, is too late. Each method also counts what it finds.
+
+`server_connection.py` asks several times within the shortest deadline, and closes the connection.
+"""
 
 from kquorum.network.authentication import Authentication
 from kquorum.network.output import Output
@@ -11,7 +14,8 @@ CHECKS_PER_PERIOD = 4
 
 
 class Deadlines:
-    """Of one connection. Times are of the loop's clock; `active_at_s` is when something last came or went."""
+    """The deadlines of one connection, by the clock of the event loop. `active_at_s` is when bytes last came or
+    went."""
 
     __slots__ = ("_state", "active_at_s", "opened_at_s")
 
@@ -20,7 +24,7 @@ class Deadlines:
         self.opened_at_s = self.active_at_s = now_s
 
     def stuck_output(self, output: Output, now_s: float) -> str | None:
-        """Why to close, for the log; None if nothing is wrong."""
+        """Why to close the connection of a slow reader, for the log; None if its peer reads fast enough."""
         timeout_ms = self._state.limits.write_timeout_ms
         if not output.is_stuck(now_s, timeout_ms / 1000):
             return None
@@ -30,8 +34,12 @@ class Deadlines:
     def late_peer(
         self, now_s: float, intake: ReceiveBuffer | None, authentication: Authentication, *, has_asked: bool
     ) -> str | None:
-        """Why to close; `intake` is None while we do not read, for which the peer is not to blame. `has_asked`: a whole
-        request has arrived. A listener closes connections that send none soon, so that they do not fill it up."""
+        """Why to close the connection of a peer that sends too slowly; None if nothing is wrong.
+
+        `intake` is None while the server does not read: then the peer is not to blame. `has_asked`: a whole request has
+        arrived. A listener with `evicts_after_idle_ms` closes connections that send none soon, so that they do not
+        fill it up.
+        """
         if intake is not None and intake.is_overdue(now_s):
             self._state.counters.unfinished_frames_closed += 1
             return f"it sent {intake.half_read_bytes} bytes of a frame and did not complete it in time"

@@ -1,11 +1,15 @@
-"""What one peer may cost a server. The defaults are Kafka's where Kafka has the key; docs/network.md tells the rest."""
+"""The limits that bound what one peer costs a server. docs/network.md describes each, with its config key.
+
+A default is Kafka's where Kafka has the key. `node/network_limits.py` sets the limits from a node's config.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 NO_LIMIT = 2**31 - 1
-# Of administrative requests and questions, above which they are refused (metadata.adapters.request_bounds).
+# The most entries of an administrative request or question; one with more is refused
+# (metadata.adapters.request_bounds).
 ENTRIES_KEY = "kquorum.request.max.entries"
 MOST_ENTRIES = 2_000
 
@@ -29,15 +33,16 @@ _NOT_NEGATIVE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Of one listener. Kafka's keys: `socket.request.max.bytes`, `connections.max.idle.ms`, and with the listener's
-    prefix `max.connections` and `max.connection.creation.rate`."""
+    """The limits of one listener. Kafka's keys: `socket.request.max.bytes`, `connections.max.idle.ms`, and with the
+    listener's prefix `max.connections` and `max.connection.creation.rate`."""
 
     max_request_bytes: int = 104_857_600
-    # Of all arrays in a request together: one of a byte each costs some hundred bytes, and some microseconds.
+    # The elements of all arrays in a request together: an element of one byte on the wire takes about a hundred bytes
+    # of memory and some microseconds.
     max_request_elements: int = 200_000
-    # Where it is another number than that, by api key.
+    # By api key, for the APIs with another limit than `max_request_elements`.
     max_elements_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
-    # Where a request of an api key may have fewer bytes than `max_request_bytes`.
+    # By api key, for the APIs with a lower limit than `max_request_bytes`.
     max_bytes_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     max_idle_ms: int = 600_000
     max_connections: int = NO_LIMIT
@@ -45,22 +50,26 @@ class ServerLimits:
     # free, so this many files are open already, whichever listener or part of the process has opened them.
     max_open_files: int = NO_LIMIT
     max_connection_creation_rate: int = NO_LIMIT
-    # A full listener takes a new connection in the place of the one that has been idle for longest, if that is at least
-    # so long. None: it refuses the new one.
+    # A full listener closes the connection that has been idle for longest, if it has been idle for at least this time,
+    # and accepts the new one in its place. None: it refuses the new one.
     evicts_after_idle_ms: int | None = None
     # Requests of one connection that wait for their reply; reading pauses above. Kafka's brokers allow one,
     # its clients send five, and a follower or broker here keeps several long polls open besides its other
     # requests.
     max_in_flight_requests: int = 256
-    # Of an api key, where fewer may be without an answer: the next one waits, and what is behind it.
+    # By api key, for the APIs with a lower limit than `max_in_flight_requests`: the next request of such an API waits,
+    # and so do the requests behind it.
     max_in_flight_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
-    # Reading also pauses while this much output waits: for a peer that does not take it, or for an earlier reply.
+    # Reading also pauses while this much output waits for a peer that does not read it, or for an earlier reply.
     max_unsent_bytes: int = 4_194_304
-    # A frame that was begun must be complete after this time, and a second more for each 256 KiB of it.
+    # `kquorum.frame.timeout.ms`: a frame that was begun must be complete after this time, and a second more for each
+    # 256 KiB of it.
     frame_timeout_ms: int = 30_000
-    # A peer that output waits for must take some of it within this time.
+    # `kquorum.output.timeout.ms`: a peer must read, within this time, 64 KiB of the output that waits for it, or all of
+    # it if that is less (network.output). Otherwise its connection is closed.
     write_timeout_ms: int = 30_000
-    # A request that has no answer after this time is given up with its connection: a fault of ours.
+    # `kquorum.unanswered.request.timeout.ms`: a connection is closed if a request on it has no answer after this time.
+    # The fault is then the node's.
     request_timeout_ms: int = 300_000
     # How long `stop` lets replies under way go out.
     drain_timeout_ms: int = 2_000
@@ -78,35 +87,35 @@ class ServerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcLimits:
-    """Of the gRPC listener: the front's (network.http2_front), and what gRPC itself is to keep to. Kafka's keys:
-    `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections` and
+    """The limits of the gRPC listener: the front (network.http2_front) enforces most, gRPC itself the others. Kafka's
+    keys: `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections` and
     `max.connection.creation.rate`; our own are `kquorum.grpc.max.calls.per.second`,
     `kquorum.grpc.max.open.calls` and `kquorum.grpc.max.open.calls.per.client`."""
 
-    # Each has three descriptors: the client's, and both ends of the one to gRPC.
+    # Each connection takes three descriptors: the client's, and both ends of the connection between front and gRPC.
     max_connections: int = 2_000
     max_open_files: int = NO_LIMIT
-    # A handshake of TLS takes the loop a millisecond, and one that has to show a certificate more.
+    # A TLS handshake takes the event loop a millisecond, and longer if the client shows a certificate.
     max_connection_creation_rate: int = 50
-    # For TLS, and again for HTTP/2 up to the client's first SETTINGS.
+    # The time for TLS, and again for HTTP/2 up to the client's first SETTINGS.
     handshake_timeout_ms: int = 10_000
-    # Without a call.
+    # How long a connection may be without a call.
     max_idle_ms: int = 600_000
-    # A peer that output waits for must take some of it within this time.
+    # As `ServerLimits.write_timeout_ms`.
     write_timeout_ms: int = 30_000
-    # Calls of one connection at a time; its client queues those above.
+    # Calls of one connection at a time; its client queues the others.
     max_concurrent_calls: int = 256
-    # Of all connections; each takes some 25 KiB.
+    # Streams of all connections together; each takes about 25 KiB.
     max_open_streams: int = 4_096
-    # New calls; those above wait. Ten other frames count as a call.
+    # New calls; the others wait. Ten frames of other kinds count as a call.
     max_calls_per_second: int = 1_000
     max_calls_per_second_of_connection: int = 500
-    # Of those, how many may come at once after a pause: each takes the loop some 0.15 ms with TLS and ACLs.
+    # How many new calls may come at once after a pause: each takes the loop about 0.15 ms with TLS and ACLs.
     max_calls_at_once: int = 64
-    # Of a client's message, before it is unpacked; answers may be longer. The loop reads it, and gRPC's own 4 MiB took
-    # it 80 ms.
+    # The size of a client's message before it is unpacked; answers may be longer. The event loop reads the message, and
+    # one of gRPC's own limit of 4 MiB took it 80 ms.
     max_message_bytes: int = 262_144
-    # Calls under way of all connections together, and of a principal (an anonymous client: an address).
+    # Calls under way: of all connections together, and of one principal (of one address for anonymous clients).
     max_open_calls: int = 1_000
     max_open_calls_per_client: int = 200
 
@@ -130,7 +139,7 @@ class GrpcLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Of all listeners of a node together. Kafka's keys: `max.connections`, `max.connections.per.ip`,
+    """The limits of all listeners of a node together. Kafka's keys: `max.connections`, `max.connections.per.ip`,
     `max.connections.per.ip.overrides` (by address, as `normal_address` writes it), `max.connection.creation.rate`."""
 
     max_connections: int = NO_LIMIT
@@ -145,11 +154,11 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLimits:
-    """Of what all connections of a node hold together: half-read frames, requests without an answer, and output which
-    waits for its peer. Kafka's keys: `queued.max.request.bytes`, `queued.max.requests`.
+    """The limits of what all connections of a node hold together: half-read frames, requests without an answer, and
+    output that waits for its peer. Kafka's keys: `queued.max.request.bytes`, `queued.max.requests`.
 
-    The guaranteed bytes and requests are those which a connection may hold however little room is left for all, so
-    that a few peers with large requests do not keep the many with small ones waiting.
+    A connection may always hold the guaranteed bytes and requests, however little room is left. So a few peers with
+    large requests do not keep the many with small ones waiting.
     """
 
     max_bytes: int = 268_435_456
@@ -172,8 +181,8 @@ def _check_least(limits: object, names: tuple[str, ...], least: int) -> None:
 
 @dataclass(slots=True)
 class ServerCounters:
-    """Counts since the start, for metrics; `open_connections`, `muted_connections` and `pending_requests` are the
-    numbers of now. The four below `refused_connections` are its parts."""
+    """Counts since the start, for metrics; `open_connections`, `muted_connections` and `pending_requests` are current
+    numbers. `refused_connections` is the sum of the four counters below it."""
 
     open_connections: int = 0
     accepted_connections: int = 0

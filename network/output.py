@@ -6,15 +6,15 @@ import struct
 import termios
 
 _INT = struct.Struct("i")
-# asyncio's own measure: above it a connection is served no more until the peer has taken most of it.
+# asyncio's own default: while more output waits, the connection is not served until the peer has taken most of it.
 _HIGH_WATER_BYTES = 65_536
-# What a peer must take in each period; a single byte now and then is not enough.
+# What a peer must take within the timeout, or all that waits if that is less; a byte now and then is not enough.
 _LEAST_PROGRESS_BYTES = 65_536
 
 
 class LostTransport(asyncio.Transport):
-    """In the place of a transport that has closed. A connection and what belongs to it refer to each other, so only
-    garbage collection frees them; a transport with TLS holds 50 to 300 KB, and is freed at once without them."""
+    """Takes the place of a transport that has closed, so that the transport is freed at once: with TLS it holds 50 to
+    300 KB. The connection and its parts refer to each other, so only garbage collection frees them."""
 
     def is_closing(self) -> bool:
         return True
@@ -42,7 +42,8 @@ LOST = LostTransport()
 
 
 class Output:
-    """`unsent_bytes` is what waited for the peer when we looked last; of TLS, the socket's own 64 KiB are not seen."""
+    """`unsent_bytes` is how much output waited for the peer at the last `look`. With TLS, up to 64 KiB in the socket
+    are not counted."""
 
     __slots__ = (
         "_looked_at_s",
@@ -65,7 +66,7 @@ class Output:
         transport.set_write_buffer_limits(high=min(_HIGH_WATER_BYTES, max_unsent_bytes))
 
     def write(self, frames: list[bytes]) -> int:
-        """Answers how many bytes they are."""
+        """Returns the number of bytes."""
         if len(frames) == 1:
             size = len(frames[0])
             if size:
@@ -99,10 +100,12 @@ class Output:
         return int(held)
 
     def is_stuck(self, now_s: float, timeout_s: float) -> bool:
-        """Whether the peer took next to nothing of what has waited for it for so long."""
+        """Whether output has waited for longer than `timeout_s`, and the peer has taken less than
+        `_LEAST_PROGRESS_BYTES` of it meanwhile. Enough progress begins the period again."""
         waiting = self.look()
         if waiting:
-            # The kernel takes more only when much of what it has is acknowledged, so that counts as well.
+            # The kernel takes more output only when the peer has acknowledged much of what the kernel holds. So these
+            # bytes count as waiting: a peer that acknowledges them makes progress.
             waiting += self._kernel_bytes()
         taken = self.sent_bytes - waiting - (self._sent_then - self._waiting_then)
         if not waiting or not self._waiting_then or taken >= min(self._waiting_then, _LEAST_PROGRESS_BYTES):

@@ -25,7 +25,8 @@ COMPRESSION_MIN_BYTES = 512
 class Accumulator:
     """The open batch of a leader, and closed ones not yet drained.
 
-    Offsets are given out when a group is added, so the caller can build records that name their own offset.
+    The records of a group get their offsets when the group is added, and stand in one batch (rule R12.1). So the caller
+    can build records that name their own offset.
     """
 
     def __init__(self, max_batch_bytes: int, codec: CompressionCodec) -> None:

@@ -1,4 +1,7 @@
-"""One request in flight to each peer, time-outs and back-off: what keeps a replica from flooding a silent peer."""
+"""The requests to each peer (rule R8.3): one in flight at a time, its time-out, and the back-off after an error.
+
+This keeps a replica from flooding a peer that does not answer.
+"""
 
 from dataclasses import dataclass
 

@@ -38,6 +38,11 @@ def is_for_other_voter(replica: Replica, addressed: ReplicaKey) -> bool:
 
 
 def handle_vote(replica: Replica, now_ms: int, request: VoteRequest) -> VoteResponse:
+    """Check a vote request in the order of rule R5.3, and grant or refuse it.
+
+    `may_grant_vote` decides. A granted vote is in `Ready.quorum_state`: the driver writes it to the disk before the
+    response leaves (rule R3.2). A granted pre-vote is not recorded.
+    """
     if is_foreign_cluster(replica, request.cluster_id):
         return VoteResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
     error = _check_vote(replica, request)
@@ -58,8 +63,11 @@ def handle_vote(replica: Replica, now_ms: int, request: VoteRequest) -> VoteResp
 
 
 def _defer_to_rival(replica: Replica, now_ms: int) -> None:
-    """A rival hears that it may win. If this replica heard the same and stood in the same moment, both would get one
-    vote, and no node would lead for an election timeout: a random draw decides which stands first."""
+    """Delay this replica's own candidacy at random after it has granted a rival's pre-vote.
+
+    If both stood for election in the same moment, each would get one vote, and no node would lead for an election
+    timeout.
+    """
     role = replica.role
     if isinstance(role, Prospective) and role.stands_from_ms is None:
         role.stands_from_ms = now_ms + replica.random_source.randint(0, replica.config.pre_vote_retry_ms)
@@ -135,7 +143,8 @@ def _is_same_candidate(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
 
 
 def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -> None:
-    """Move on when the tally or the clock says so, else ask the voters that have not answered."""
+    """Become candidate or leader with a majority of the votes, give up after a lost election, or else ask the voters
+    that have not answered (rule R5.5)."""
     if role.is_withdrawn:
         return
     if defers_to_rival(replica, role, now_ms):
@@ -158,7 +167,7 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
 
 
 def defers_to_rival(replica: Replica, role: Prospective | Candidate, now_ms: int) -> bool:
-    """Whether it could stand, and lets a rival go first."""
+    """Whether this replica has a majority of the pre-votes, but lets a rival stand first."""
     if isinstance(role, Candidate) or role.stands_from_ms is None:
         return False
     until_ms = min(role.stands_from_ms, role.election_deadline_ms)
@@ -182,7 +191,8 @@ def _election_failed(replica: Replica, role: Prospective | Candidate, now_ms: in
 
 
 def stop_standing(replica: Replica, now_ms: int, cause: str) -> None:
-    """Go back to where a nominee came from, in the epoch that it is in; its vote for itself stands."""
+    """Make a nominee a follower of the leader that it knows, or else unattached. Its epoch and its vote for itself
+    stay."""
     if may_be_leader(replica, replica.leader_id, replica.leader_endpoints):
         replica.become_follower(replica.epoch, replica.leader_id, now_ms, cause, replica.leader_endpoints)
     else:
@@ -202,11 +212,13 @@ def _vote_request(replica: Replica, voter_id: int, pre_vote: bool) -> VoteReques
 
 
 def handle_vote_response(replica: Replica, now_ms: int, source_id: int, response: VoteResponse) -> None:
-    """Counts for the nomination that asked: the connections forget requests of earlier roles.
+    """Count the answer for this nominee (rule R5.5). It cannot belong to an earlier role: the connections forget the
+    requests of earlier roles.
 
-    A refused pre-vote is not the last word. When a leader dies, its followers' time-outs end within milliseconds
-    of each other: the first to ask is refused by one that still hopes, and the second perhaps for its shorter
-    log. Were both to wait out their elections, writes would stop for twice the fetch timeout.
+    A prospective asks a voter again after a refusal. When a leader dies, the fetch timeouts of its followers end within
+    milliseconds of each other. A follower whose timeout has not ended yet refuses the first that asks, and the second
+    may be refused for its shorter log. If both waited for their election timeouts, writes would stop for twice the
+    fetch timeout.
     """
     role = replica.role
     if not isinstance(role, Prospective | Candidate) or source_id not in replica.voters.voters:
@@ -218,8 +230,8 @@ def handle_vote_response(replica: Replica, now_ms: int, source_id: int, response
         role.rejected.discard(source_id)
         role.granted.add(source_id)
     elif isinstance(role, Prospective) and _lacks_end_quorum_epoch(replica, response):
-        # The leader tells all voters at once that it leaves, and the first in line stands at once: this voter is only
-        # a message behind. Did its refusal count, the election would be lost with four voters and more.
+        # The leader sends EndQuorumEpoch to all voters at once, and the first in line stands at once: this voter has
+        # not received it yet. If its refusal counted, the election would be lost with four voters or more.
         replica.connections.back_off(source_id, now_ms)
     elif source_id not in role.granted:
         role.rejected.add(source_id)
@@ -237,6 +249,7 @@ def _lacks_end_quorum_epoch(replica: Replica, response: VoteResponse) -> bool:
 def handle_begin_quorum_epoch(
     replica: Replica, now_ms: int, request: BeginQuorumEpochRequest
 ) -> BeginQuorumEpochResponse:
+    """Follow the leader that makes itself known (rule R5.7)."""
     if is_foreign_cluster(replica, request.cluster_id):
         return BeginQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
     error = maybe_follow(replica, request, now_ms, "the leader made itself known")
@@ -254,7 +267,8 @@ def handle_begin_quorum_epoch(
 def handle_end_quorum_epoch(
     replica: Replica, now_ms: int, request: EndQuorumEpochRequest
 ) -> EndQuorumEpochResponse:
-    """The leader leaves: the preferred successor stands at once, the others after a growing wait."""
+    """The leader gives up its epoch: the preferred successor stands at once, the others after a growing wait (rules
+    R5.2, R5.8)."""
     if is_foreign_cluster(replica, request.cluster_id):
         return EndQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
     error = maybe_follow(replica, request, now_ms, "the leader said that it leaves")
@@ -273,8 +287,11 @@ def handle_end_quorum_epoch(
 
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
-    """Nothing for the first in line, then doubling up to the maximum; a voter that is not listed waits that long
-    (rule R5.2). An empty list prefers no voter: a restarted leader does not know how much of its log each has."""
+    """How long this voter waits before it stands (rule R5.2): the first in the list does not wait, each further one
+    waits twice as long up to the maximum, and a voter that is not listed waits for the maximum.
+
+    An empty list prefers no voter: a restarted leader does not know how much of its log each has.
+    """
     longest = replica.config.election_backoff_max_ms
     ids = [candidate.id for candidate in preferred]
     position = ids.index(replica.config.node_id) if replica.config.node_id in ids else len(ids)

@@ -1,4 +1,4 @@
-"""A replica whose disk is full: it goes on following and voting, and neither writes records nor leads until it can.
+"""A replica whose disk is full (rule P5): it goes on following and voting, but neither writes records nor leads.
 
 A leader hands over, to a voter that has its whole log if there is one soon. A follower fetches at the end of its log
 and leaves what comes, or asks for a byte of the snapshot that its leader names: so its leader hears of it, and it of

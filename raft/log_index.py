@@ -114,7 +114,7 @@ def diverging_point(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -
     """None if a follower at (`fetch_offset`, `last_fetched_epoch`) has a prefix of `log`.
 
     Otherwise the end of the newest epoch that both may share: the follower cuts its log there and asks again
-    (KIP-595, Fetch; the check is Kafka's `validateOffsetAndEpoch`).
+    (rule R6.2; KIP-595, Fetch; the check is Kafka's `validateOffsetAndEpoch`).
     """
     if fetch_offset == 0 and log.log_start_offset == 0:
         return None
@@ -144,7 +144,8 @@ def snapshot_needed(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -
 
 
 def truncation_target(log: LogIndex, diverging: OffsetAndEpoch) -> int:
-    """How far a follower cuts its own log after an answer of `diverging`; each round cuts more or ends the search."""
+    """How far a follower cuts its own log after an answer of `diverging` (rule R8.2). Each round cuts more or ends the
+    search."""
     if diverging.epoch == 0:
         return min(diverging.offset, log.log_end_offset)
     local_end = log.end_offset_for_epoch(diverging.epoch)

@@ -253,7 +253,8 @@ def _has_fetched_all(leader: Leader, change: PendingAdd) -> bool:
 
 
 def maybe_add_voter(replica: Replica, leader: Leader, now_ms: int) -> None:
-    """Append the voter that is to be added, once it has fetched all since it answered what it supports."""
+    """Append the voter that is to be added, once it has fetched up to the end of the log since it answered what it
+    supports (rule R11.3)."""
     change = leader.change
     if not isinstance(change, PendingAdd) or change.voter is None or not _has_fetched_all(leader, change):
         return
@@ -424,8 +425,8 @@ _SETTLED = (
 
 
 def maybe_ask_leader(replica: Replica, role: Follower, now_ms: int) -> None:
-    """Send what `wanted_change` says, at most once a period, while no Fetch is in flight, and not before the leader has
-    answered one: on a slow link the fetch timeout would otherwise end before the first answer."""
+    """Send what `wanted_change` says, at most once a period (rule R11.4), while no Fetch is in flight, and not before
+    the leader has answered one: on a slow link the fetch timeout would otherwise end before the first answer."""
     if not role.has_fetched or now_ms < role.voter_check_due_ms:
         return
     if not replica.connections.is_ready(replica.leader_id, now_ms):
@@ -463,9 +464,9 @@ def _update_request(replica: Replica) -> UpdateRaftVoterRequest:
 
 
 def _join_request(replica: Replica) -> ChangeVotersRequest | None:
-    """First the entry of the disk that this one replaced is taken out, then this one is put in.
+    """What auto-join asks for: first to remove the entry of the disk that this one replaced, then to add this one.
 
-    A replica that was removed stays out until an operator takes it back (KAFKA-19850).
+    A replica that was removed stays out until an operator adds it again (rule P6; KAFKA-19850).
     """
     if replica.voter_history.was_removed(replica.key):
         return None

@@ -1,4 +1,4 @@
-"""What the core asks its driver to do (`Ready`), and the outbox in which that gathers during a turn."""
+"""What the core asks its driver to do (`Ready`), and the outbox that collects it during a turn."""
 
 from dataclasses import dataclass, field
 
@@ -52,8 +52,8 @@ class RoleChanged:
 
 @dataclass(frozen=True, slots=True)
 class ReadConfirmed:
-    """When this read began, this replica led and everything committed was below `offset`: a state machine that has
-    applied all below it answers linearizably."""
+    """This replica led when the read began, and everything that was committed then is below `offset`. A state machine
+    that has applied all below `offset` gives a linearizable answer."""
 
     read_id: int
     offset: int
@@ -61,7 +61,7 @@ class ReadConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class ReadRefused:
-    """This replica does not lead, or ceased to before a majority confirmed that it did."""
+    """This replica does not lead, or lost the leadership before a majority confirmed it."""
 
     read_id: int
     leader_id: int
@@ -78,11 +78,11 @@ class VotersChanged:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChunk:
-    """Bytes of a snapshot on its way in; position 0 begins a new file, `is_last` completes it. `size` is the file's in
-    bytes, by what the leader says.
+    """Bytes of a snapshot that is being fetched; position 0 begins a new file, `is_last` completes it. `size` is the
+    size of the file in bytes as the leader gave it.
 
-    With the last one the adapter verifies the whole, puts it under its name, drops the log, and says so with
-    `SnapshotReceived` (or `SnapshotRefused`). Nothing is appended before.
+    After the last chunk the adapter verifies the whole file, gives it its name, drops the log, and reports
+    `SnapshotReceived` (or `SnapshotRefused`). The core appends nothing before that.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -94,23 +94,24 @@ class SnapshotChunk:
 
 @dataclass(slots=True, kw_only=True)
 class Ready:
-    """Not frozen only because it is built in every turn, where freezing is a tenth of what the core costs.
+    """The driver carries this out field by field, in the order of declaration.
 
-    Carried out by the driver field by field, in the order of declaration.
+    The class is not frozen only because the core builds it in every turn: freezing would take a tenth of the core's
+    time.
 
     1. `truncate_to`: cut the log to this end offset.
     2. `append`: write these batches at the log's end. They need not be on stable storage before the next step;
        the driver starts a flush and reports it with `LogFlushed`. The core itself holds back whatever
        acknowledges them (a follower's next Fetch, the leader's own vote for the high watermark).
-    3. `snapshot_chunks`: written to a file of their own, the last one as `SnapshotChunk` says; each is reported with
-       `SnapshotPieceWritten`, so that no more come in than the disk takes. `load_snapshot`: the
+    3. `snapshot_chunks`: write them to a file of their own, the last one as `SnapshotChunk` says, and report each with
+       `SnapshotPieceWritten`, so that the core fetches no faster than the disk writes. `load_snapshot`: the
        state machine starts over from this snapshot, before anything else is committed to it.
     4. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves; the driver
        reports it with `QuorumStateWritten`.
     5. `requests` and `responses` leave.
-    6. `voters_changed`: the transport takes the addresses over; so does the format of `quorum-state`,
-       from its next write on.
-    7. `high_watermark`, `leader`: for the state machine, committed batches first.
+    6. `voters_changed`: the transport takes over the addresses; the next write of `quorum-state` has the format of the
+       new kraft.version.
+    7. `high_watermark`, `leader`: told to the state machine, committed batches first.
     8. `reads`: what became of linearizable reads. `has_caught_up`: a replica that had lost its state has it back, on
        stable storage; the adapter that remembers the loss may forget it.
     9. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.

@@ -79,7 +79,7 @@ from kquorum.raft.voters import ReplicaKey
 
 
 def enter_first_role(replica: Replica, now_ms: int) -> None:
-    """Never start as a leader or candidate: what it had not flushed when it died may be gone.
+    """Take the first role (rule R4.2), never leader or candidate: what was not flushed before the crash may be gone.
 
     Votes of the stored epoch were given to the log that this replica had then. Kafka lets a restarted candidate go
     on collecting them; a voter that repeats its grant does not look at the log again, so the leader of such an
@@ -156,7 +156,7 @@ def hear_leader_confirmation(replica: Replica, now_ms: int, source_id: int, resp
 
 
 def maybe_regain_trust(replica: Replica, role: Follower, response: FetchResponse) -> None:
-    """The leader answered a Fetch; it may have been the last thing that was missing."""
+    """Trust the election state again if this answer to a Fetch was the last thing that was missing (rule P3)."""
     if not replica.has_lost_its_state or response.high_watermark == UNKNOWN_OFFSET:
         return
     log = replica.log
@@ -219,7 +219,8 @@ def hear_of_nothing_more(replica: Replica) -> None:
 
 
 def maybe_become_whole(replica: Replica, now_ms: int) -> None:
-    """Judged in every turn: a Fetch may have been answered, a flush be over, or a snapshot have come in."""
+    """Count a damaged log as whole again once it is (rule P4). The core asks in every turn, because an answer to a
+    Fetch, the end of a flush or a snapshot can make it so."""
     if replica.damaged_epoch is None or replica.has_lost_its_state:
         return
     log = replica.log

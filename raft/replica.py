@@ -247,7 +247,8 @@ class Replica:
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=leader_id, voted=voted))
 
     def _unattached_deadline_ms(self, now_ms: int) -> int | None:
-        """A stream of rivals' epochs must not put off this replica's own candidacy for ever: what remains is kept.
+        """A replica that already waits keeps what remains of its wait (rule R5.1): otherwise rivals with ever newer
+        epochs could put off its own candidacy for ever.
 
         A pre-vote that a majority refused is not repeated before another election timeout.
         """
@@ -299,7 +300,7 @@ class Replica:
             QuorumState(leader_epoch=self.epoch, leader_id=self.config.node_id, voted=self.state.voted)
         )
         # The leader must find its own high watermark: only a record of this epoch may commit older ones (Raft §5.4.2).
-        # What was known stays known to readers; `leadership` never lowers it.
+        # The high watermark that is already known stays: `maybe_advance_high_watermark` never lowers it (rule R4.3).
         self.append(
             leader_change_batch(
                 self.log.log_end_offset,
@@ -314,7 +315,8 @@ class Replica:
         self.accumulator.begin(self.epoch, self.log.log_end_offset)
 
     def _first_quorum_records(self) -> tuple[KRaftVersionRecord | VotersRecord, ...]:
-        """The bootstrap checkpoint's voters must get into the log, and the leader's own move as well (KIP-853)."""
+        """The control records behind a new leader's LeaderChange (rule R5.6): the voters of the bootstrap checkpoint if
+        the log has none yet, and the leader's own entry if its address or versions have changed (KIP-853)."""
         history = self.voter_history
         if history.kraft_version == 0:
             return ()
@@ -350,7 +352,8 @@ class Replica:
         self._leave(role, self.epoch, cause)
 
     def record_vote(self, candidate: ReplicaKey, now_ms: int) -> None:
-        """Remember the vote; the answer may leave only with the state on disk, which `Ready` sees to."""
+        """Put the vote into the election state. The driver writes `Ready.quorum_state` to the disk before the answer
+        leaves (rule R3.2), so a restarted replica does not vote twice."""
         assert self.state.voted is None
         self._set_state(QuorumState(leader_epoch=self.epoch, leader_id=self.leader_id, voted=candidate))
         if isinstance(self.role, Unattached) and self.role.election_deadline_ms is not None:

@@ -312,7 +312,7 @@ class IllegalTransitionError(AssertionError):
 
 
 def check_transition(source: str, target: str, *, source_epoch: int, target_epoch: int) -> None:
-    """Raise IllegalTransitionError unless `source` may become `target`."""
+    """Raise IllegalTransitionError unless `source` may become `target` (rule R4.1)."""
     if target_epoch < source_epoch:
         raise IllegalTransitionError(
             f"{source} of epoch {source_epoch} cannot go back to epoch {target_epoch}"

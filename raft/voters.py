@@ -1,7 +1,7 @@
 """Who votes: replica keys and voter sets, the control records that carry them, and the sets of the log by offset.
 
-A voter set counts from the moment its record is appended, committed or not (KIP-853). So a cut of the log takes a set
-back, and `VoterHistory` answers which set was in force at an earlier offset: a snapshot at that offset needs it.
+A voter set counts from the moment its record is appended, committed or not (rule R11.1; KIP-853). So a cut of the log
+takes a set back, and `VoterHistory` answers which set was in force at an earlier offset: a snapshot there needs it.
 """
 
 from bisect import bisect_left, bisect_right

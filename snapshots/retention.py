@@ -1,7 +1,8 @@
-"""Which snapshots are given up, and where the log begins then: Kafka's cleaner, decided on numbers alone.
+"""Which snapshots are deleted, and where the log begins then, as with Kafka's cleaner; without I/O.
 
-The log is never cut but where a snapshot ends, the newest snapshot always stays, and the oldest is asked about first:
-is it too much by size, then, is it too old? It goes when the log can begin at its successor's end (rule R10.3).
+The new start of the log is always the end of a snapshot, and the newest snapshot always stays. Oldest first, a snapshot
+is deleted if log and snapshots together are too large, or if it is too old, and if the log can begin at the end of the
+next snapshot (rule R10.3).
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +60,8 @@ class GivenUp:
 
 
 def given_up(kept: Kept, limits: RetentionLimits, now_ms: int) -> tuple[GivenUp, ...]:
-    """What goes, oldest first: each with where the log begins once it is gone. The last of them says where to begin."""
+    """The snapshots to delete, oldest first, each with the start of the log after its deletion. The last one has the
+    final start."""
     cleaner = _Cleaner(kept)
     if limits.max_bytes >= 0:
         cleaner.clean(lambda _: _too_much(cleaner.size_in_bytes, limits.max_bytes))
@@ -75,7 +77,7 @@ def _too_much(size_in_bytes: int, max_bytes: int) -> str | None:
 
 
 def _too_old(oldest: KeptSnapshot, max_age_ms: int, now_ms: int) -> str | None:
-    """One whose age cannot be read stays."""
+    """Why the snapshot is too old, or None. A snapshot whose age cannot be read stays."""
     if oldest.timestamp_ms is None or now_ms - oldest.timestamp_ms <= max_age_ms:
         return None
     return f"its last record is {now_ms - oldest.timestamp_ms} ms old, more than the {max_age_ms} to keep"
@@ -99,7 +101,8 @@ class _Cleaner:
         return sum(part.size_in_bytes for part in parts)
 
     def clean(self, reason_for: Callable[[KeptSnapshot], str | None]) -> None:
-        """Until the oldest may stay, only one is left, or the log cannot begin at the next one's end."""
+        """Delete the oldest snapshot, again and again, until `reason_for` lets it stay, only one is left, or the log
+        cannot begin at the end of the next one."""
         while len(self._snapshots) >= 2:
             oldest, successor = self._snapshots[:2]
             reason = reason_for(oldest)

@@ -1,13 +1,13 @@
 """Opening a log folder: every batch is checked, the indexes and epochs are rebuilt, a torn end is cut.
 
-What tells an interrupted write from damage: a crash can lose any part of what was not yet flushed, but that part is
-always at the end of the last segment, at or above the recovery point, and it leaves a file that ends early or sectors
-that were never written. So bytes are cut only where all of that holds; sound batches may follow such a hole, as the
-disk writes in any order. A whole batch whose checksum does not match, or a hole below the recovery point, may have
-been acknowledged: cutting it could lose what others count on.
+`_check_torn` decides whether bytes are cut or are damage. A crash can lose any part of what was not yet flushed. That
+part is always at the end of the last segment, at or above the recovery point, and it leaves a file that ends early or
+sectors that were never written. So bytes are cut only where all of that holds. Sound batches may follow such a hole, as
+the disk writes in any order. A whole batch whose checksum does not match, or a hole below the recovery point, may have
+been acknowledged: cutting it could lose committed records.
 
-What the batches mean is left to the caller, which passes a `BatchReader` and keeps what that finds: control records,
-producers, transactions.
+The caller interprets the batches: it passes a `BatchReader`, which gets each sound batch and collects control records,
+producers or transactions.
 """
 
 import logging
@@ -35,7 +35,7 @@ from kquorum.storage.unflushed_tail import write_again
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_scan import Damage, ScannedBatch
 
-# Is given each sound batch of one recovery, in order. Raises DecodeError for what it must read and cannot.
+# Called with each sound batch of one recovery, in order. Raises DecodeError for a batch that it must read and cannot.
 BatchReader = Callable[[ScannedBatch], None]
 logger = logging.getLogger(__name__)
 
@@ -63,9 +63,10 @@ class KnownDurable:
 class RecoveredLog:
     """What recovery found; `segments` ascend, `epochs` are (epoch, start offset).
 
-    With `damage`, all this is what is sound before it, and nothing was changed at or behind it. `is_sound` if all that
-    is there is sound, and only something missing at its end; `is_end_known` if nothing can have been lost behind it.
-    `is_checkpoint_denied` if the damage is a batch of another epoch than `leader-epoch-checkpoint` says.
+    If there is `damage`, segments and epochs hold what is sound before it, and no byte at or behind it was changed.
+    `is_sound`: every batch that is there is sound; at most some are missing at the end. `is_end_known`: nothing can
+    have been lost behind the damage. `is_checkpoint_denied`: the damage is a batch of another epoch than
+    `leader-epoch-checkpoint` says.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -111,7 +112,7 @@ def recover_paths(
     fs: FileSystem = POSIX,
     rules: LogRules = CONTIGUOUS,
 ) -> RecoveredLog:
-    """As `recover_segments`, of a log that consists of these."""
+    """As `recover_segments`, for a log that consists of the segments at `paths`."""
     recovered = RecoveredLog()
     try:
         for path in paths:
@@ -231,7 +232,12 @@ def _check_order(
 def _check_torn(
     segment: Segment, content: Content, damage: Damage, known: KnownDurable, rules: LogRules, *, is_last: bool
 ) -> None:
-    """Raise LogCorrupted unless the damage is what an interrupted write leaves."""
+    """Raise LogCorrupted unless the damage is what an interrupted write leaves: then the caller cuts it.
+
+    It is a torn end if it is not below the recovery point, no segment follows, and either the file ends within the
+    batch, or a sector of it was never written. A sound batch may follow only such an unwritten sector, and only if the
+    recovery point is known.
+    """
     offset, position = segment.end_offset, damage.position
 
     def refuse(reason: str) -> LogCorrupted:
@@ -253,12 +259,12 @@ def _check_torn(
 
 
 def _end_of_unwritten(content: Content, damage: Damage, follower: int | None) -> int:
-    """How far a hole may be looked for: zeros in a sound batch are its own."""
+    """Up to which byte an unwritten sector is looked for: zeros in a sound batch belong to that batch."""
     end = len(content) if follower is None else follower
     if damage.kind == "torn":
         return end
     if is_valid_batch(content, damage.position):
-        # Base offset and epoch are outside the checksum; only these may be what was not written.
+        # The checksum is right, and it does not cover base offset and epoch: only their sector may be unwritten.
         return min(end, end_of_sector(damage.position))
     return min(end, end_of_batch(content, damage.position))
 
@@ -285,7 +291,7 @@ def _look_for_end(
 
 
 def _missing_at_end(recovered: RecoveredLog, folder: Path, known: KnownDurable) -> DamagedRange | None:
-    """What was durable once and is not there any more, though all that is there is sound."""
+    """The offsets below the recovery point that are missing at the end of a log whose batches are all sound."""
     last = recovered.segments[-1] if recovered.segments else None
     end_offset = 0 if last is None else last.end_offset
     point = known.recovery_point

@@ -1,7 +1,8 @@
 """Tells the torn end of an interrupted write from damage, by what the bytes themselves show.
 
-What was written but not yet flushed reaches the disk in any order, by sectors: after a power cut some are there and
-others read as zeros, or the file ends before them. A bit that flipped, or a block of other bytes, leaves no such hole.
+Bytes that were written but not yet flushed reach the disk in any order, by sectors. After a power cut some sectors are
+there and others read as zeros, or the file ends before them. A flipped bit, or a block of other bytes, leaves no such
+hole. `storage/recovery.py` decides what is cut.
 """
 
 import re
@@ -22,7 +23,8 @@ _CRC_START = 21
 def has_hole(content: Content, start: int, end: int, offset: int) -> bool:
     """Whether a sector (or the part of one) from `start` up to `end` was never written.
 
-    `start` is where the batch of `offset` ought to begin: zeros there say nothing where zeros were due.
+    `start` is where the batch of `offset` ought to begin. A batch begins with its offset, whose first bytes are zeros:
+    a short part of zeros at `start` is no hole if a sound batch would have zeros there too.
     """
     position = start
     while position < end:
@@ -38,7 +40,8 @@ def end_of_sector(position: int) -> int:
 
 
 def has_damaged_length(content: Content, position: int) -> bool:
-    """Whether all of the last batch is there, though its header asks for more: only its length is not what it was."""
+    """Whether the last batch is complete and only the length in its header is wrong: its checksum matches the bytes
+    that are there."""
     rest = content[position:]
     return len(rest) >= HEADER_BYTES and crc32c(rest[_CRC_START:]) == int.from_bytes(
         rest[_CRC_START - 4 : _CRC_START], "big"

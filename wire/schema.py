@@ -6,8 +6,9 @@
         topic_id: UUID = kafka("uuid")
 
 Fields are declared in wire order. All these messages are flexible (KIP-482): a field with a `tag` is written
-only where it differs from its default, and tagged fields that a class does not know are kept in
-`unknown_tagged_fields` and written back, so that decoding and encoding again loses nothing.
+only where it differs from its default. Tagged fields that a class does not know are kept in
+`unknown_tagged_fields` and written back (`keeps_unknown_tags` of `plan_of`), so that decoding and encoding again loses
+nothing. To add a field in a new version, declare it with `since` and raise the higher end of `versions`.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ _EMPTY: Final[Mapping[str, object]] = {"string": "", "bytes": b""}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struct:
-    """What every record and every struct inside one has: the tagged fields unknown to us, by ascending tag."""
+    """The base of every record and of every struct in a record: it keeps unknown tagged fields, by ascending tag."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
 
@@ -62,7 +63,7 @@ def kafka(
     `kind` is a name of Kafka's schemas ("int32", "[]uuid", "string"), a struct class, or a list of one struct
     class for an array of it. `since` is the first version with the field; older versions read it as its
     default (the zero of its kind unless given) and refuse to write any other value. A field without `default`
-    must be given by name. What `is_secret` stays out of the repr, which stands in errors and logs.
+    must be given by name. A field that `is_secret` is left out of the repr, because errors and logs print the repr.
     """
     struct = kind[0] if isinstance(kind, list) else None if isinstance(kind, str) else kind
     name = kind.removeprefix("[]") if isinstance(kind, str) else "struct"

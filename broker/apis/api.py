@@ -28,18 +28,19 @@ SlicedHandler = Callable[[RequestContext, Any, BrokerServices], Advance]
 
 
 class Authorized(Enum):
-    """Where a request is judged that the listener does not judge."""
+    """Where a request is authorized if the listener does not do it."""
 
     IN_HANDLER = auto()
     AT_CONTROLLER = auto()
-    # The answer tells nothing of the cluster, and nothing is changed.
+    # The answer says nothing about the cluster, and the request changes nothing.
     NOT_NEEDED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerApi:
-    """With an `Authorization` the listener judges each request before its handler runs, which then gets what is
-    allowed of it. `latest_version` is the last that Kafka 4.3 takes for stable, where this program reads later ones."""
+    """With an `Authorization` the listener authorizes each request before its handler runs; the handler gets the
+    allowed part. `latest_version` is the last version that Kafka 4.3 offers as stable, if kquorum could read later
+    ones."""
 
     api_key: ApiKey
     authorization: Authorization | Authorized
@@ -94,7 +95,8 @@ class Forwarded(BrokerApi):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(BrokerApi):
-    """There is no handler yet: `refuse` makes the answer of the request and its version."""
+    """The API has no handler: `refuse` makes the response from the request and its version. See
+    docs/contributing.md for how to replace it by a handler."""
 
     authorization: Authorization | Authorized = Authorized.NOT_NEEDED
     refuse: Callable[[Any, int], Response | None]

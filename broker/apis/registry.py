@@ -35,7 +35,8 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     describe_log_dirs.API,
     # Answered here, as at a controller.
     question(ApiKey.DESCRIBE_ACLS),
-    # kafka-topics asks for the configs of all topics at once; a broker has no leadership to lose meanwhile.
+    # kafka-topics asks for the configs of all topics at once. A broker may take long over the answer, unlike a
+    # controller, which could lose its leadership meanwhile.
     question(ApiKey.DESCRIBE_CONFIGS, EntryLimit.UNDIVIDED),
     question(ApiKey.LIST_CONFIG_RESOURCES),
     question(ApiKey.DESCRIBE_DELEGATION_TOKEN),
@@ -117,7 +118,7 @@ _TO_THE_CONTROLLER = "brokers send it to the active controller; Kafka's brokers 
 _SHARE_STATE = "brokers keep the state of share groups with it for each other; there are no share groups here"
 _TELEMETRY = "as with Kafka's brokers that have no receiver of clients' metrics: clients then send none"
 
-# With the reasons.
+# The APIs that a broker does not offer, each with the reason.
 NOT_OFFERED: Final[Mapping[ApiKey, str]] = {
     ApiKey.VOTE: _OF_THE_QUORUM,
     ApiKey.BEGIN_QUORUM_EPOCH: _OF_THE_QUORUM,

@@ -49,7 +49,7 @@ class RequestForwarder(Protocol):
 
 
 class TopicCreation(Protocol):
-    """Has topics created that a client asked for and that are not there (Kafka's AutoTopicCreationManager)."""
+    """Creates missing topics that a client asked for (Kafka's AutoTopicCreationManager)."""
 
     def create(self, context: RequestContext, names: Sequence[str], configs: NodeConfigs) -> None:
         """Returns at once; the outcome shows in the image. `configs` are this broker's."""
@@ -57,10 +57,10 @@ class TopicCreation(Protocol):
 
 
 class DelayedOperation(Protocol):
-    """What a handler waits for: `complete` is called by the part of the broker that has it, from the loop's thread."""
+    """Lets a handler wait for another part of the broker, which calls `complete` from the event loop's thread."""
 
     def complete(self) -> None:
-        """More than once does nothing more."""
+        """Ends the wait. Further calls have no effect."""
         ...
 
     async def wait(self, timeout_ms: int) -> bool:
@@ -72,9 +72,9 @@ class DelayedOperation(Protocol):
 class BrokerServices:
     """One for all listeners of a broker.
 
-    `authorizer` judges clients' requests; what is forwarded the controller judges. `topic_creation` is None where
-    `auto.create.topics.enable` is false. `node_configs` are the keys of this node's config file, `log_dirs` the
-    absolute paths of its folders by directory id.
+    `authorizer` authorizes clients' requests, except forwarded ones, which the controller authorizes. `topic_creation`
+    is None if `auto.create.topics.enable` is false. `node_configs` are the keys of this node's config file, `log_dirs`
+    the absolute paths of its folders by directory id.
     """
 
     cache: MetadataCache

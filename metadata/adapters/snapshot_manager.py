@@ -1,9 +1,11 @@
-"""A running node's snapshots: written beside the log while it goes on, and the log cut below them.
+"""The snapshots of a running node: writes them beside the growing log, and deletes old ones and the log below them.
 
     committed batches -> policy -> a thread writes -> the core knows of it -> retention -> the log begins later
 
-All methods belong to the loop's thread. Writing to the disk runs in a thread of its own; and as that is many bytes of
-Python, it rests often (`snapshots.adapters.pace`).
+`SnapshotPolicy` (metadata/snapshot.py) decides when a snapshot is due, `snapshots/retention.py` which ones are deleted.
+
+All methods belong to the event loop's thread. A thread of its own encodes and writes a snapshot. Encoding is much work
+in Python, which would hold up the event loop, so that thread rests often (`snapshots.adapters.pace`).
 """
 
 import asyncio
@@ -84,8 +86,8 @@ class _Outcome:
 
 
 class SnapshotManager:
-    """Build it, add `publish` to the publishers of images, `start` it in the loop; then tell it what was committed and
-    what was loaded, each after the state machine."""
+    """Usage: build it, add `publish` to the publishers of images, and `start` it in the event loop. Then call
+    `handle_commit` and `handle_snapshot`, each after the state machine."""
 
     def __init__(
         self,
@@ -147,8 +149,8 @@ class SnapshotManager:
         self._policy.handle_lost()
 
     def disable(self, reason: str) -> None:
-        """The image lacks something that was committed: a snapshot of it would lose that for good. None is written any
-        more, until the state comes from another node's snapshot."""
+        """Write no more snapshots, because the image lacks something that was committed, and a snapshot of it would
+        lose that for good. A snapshot from another node ends this state."""
         if not self._is_disabled:
             log.error("no snapshots are written from now on, and the log is kept: %s", reason)
         self._is_disabled = True
@@ -159,7 +161,8 @@ class SnapshotManager:
 
     def _maybe_begin(self, now_ms: int) -> None:
         if self._image.is_empty:
-            # Nor does Kafka, whose controllers die of a snapshot that ends where a log's first transaction begins.
+            # Kafka writes no snapshot of an empty image either. Its controllers crash on a snapshot that ends where the
+            # first transaction of a log begins.
             return
         reason = self._policy.reason_to_begin(now_ms, self._image.provenance)
         if reason is None or self._thread is None or self._is_disabled:
@@ -228,7 +231,7 @@ _EXPECTED = (StorageFailed, WrittenOtherwise, NoRoom)
 
 
 def _told(error: Exception) -> str:
-    """StorageFailed's own text speaks of a node that stops, which this one does not."""
+    """The error in words. The text of StorageFailed itself says that the node stops, but this node goes on."""
     if isinstance(error, StorageFailed):
         return f"{error.path}: {error.error.strerror or error.error}"
     return f"{type(error).__name__}: {error}" if not isinstance(error, _EXPECTED) else str(error)

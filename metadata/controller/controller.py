@@ -68,7 +68,8 @@ class Waiting:
 
 
 class DeferredReplies:
-    """In the order of the requests; one that could be answered earlier waits for those before it."""
+    """Answers that wait for a commit. They leave in the order of the requests: an answer whose records are committed
+    earlier waits for those before it."""
 
     def __init__(self) -> None:
         self._waiting: deque[Waiting] = deque()
@@ -243,7 +244,8 @@ class Controller:
         run = whole_run(context, movement)
         if run is None:
             active.batched_updates.append(BatchedPartitionUpdate(context, stale, movement))
-        if run:
+        # `_append_run` writes nothing for an empty run, not even the fence behind it.
+        if run is not None and len(run) > 0:
             self._append_run(now_ms, active, run, fence)
         else:
             self._append_own(now_ms, fence)
@@ -257,7 +259,8 @@ class Controller:
             active.liveness.move_shutdown_offset(update.broker_id, self._timeline.last_offset)
 
     def _remove_on(self, now_ms: int, active: Active) -> None:
-        """When no partition is left, the request that waited for the removal is handled."""
+        """Remove the broker from the partitions of the next slice. When none is left, handle the request that waited
+        for the removal."""
         removal, request, reply = active.removals[0]
         if not removal.is_done:
             self._append_run(now_ms, active, removal.next_run(self._context(now_ms, active)))
@@ -267,7 +270,8 @@ class Controller:
         self._write(now_ms, active, HANDLERS[request.api_key], request, reply)
 
     def _write_part(self, now_ms: int, active: Active) -> None:
-        """Runs independently of other tasks: neither waits for the other."""
+        """Decide the next part of a divided request. This task and the others of `_do_slice` do not wait for each
+        other."""
         whole = active.divided[0]
         part, reply = whole.take()
         if whole.is_taken:
@@ -423,7 +427,8 @@ class Controller:
     def _append_run(
         self, now_ms: int, active: Active, run: PartitionChangeBatch, after: tuple[MetadataRecord, ...] = ()
     ) -> bool:
-        """Whether there was anything to append."""
+        """Append the run, and `after` behind it in the same batch. Returns False, and appends nothing, for an empty
+        run."""
         try:
             if run.values:
                 self._writer.write_together(now_ms, active.leader_epoch, (run, *after))

@@ -117,7 +117,8 @@ def asks_for_nothing(request: ControllerRequest) -> bool:
 
 
 def check_deadline(request: ControllerRequest, now_ms: int) -> None:
-    """Raises REQUEST_TIMED_OUT if the request's timeout has passed since its arrival; a timeout of 0 always has."""
+    """Raises REQUEST_TIMED_OUT if the request's timeout has passed since its arrival (rule C1). A timeout of 0 has
+    always passed."""
     if request.api_key not in _WITH_TIMEOUT:
         return
     timeout_ms: int = request.body.timeout_ms

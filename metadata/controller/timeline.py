@@ -1,8 +1,9 @@
 """The controller's state ahead of the commit, and the entries that a decision adds to it.
 
-A decision is made on the newest image, which includes what is proposed; readers see the committed one. Images are
-immutable, so the states between the two are kept in a queue: a commit moves to the next, the loss of leadership drops
-them all. An entry of a decision is a record, or a RecordRun: records that were decided together, by columns.
+The controller decides on the newest image, which includes what is proposed; readers see the committed one (rule C2).
+Images are immutable, so the states between the two are kept in a queue: a commit moves to the next, the loss of
+leadership drops them all. An entry of a decision is a record, or a RecordRun: records that were decided together, by
+columns.
 """
 
 from collections import deque

@@ -1,4 +1,8 @@
-"""Records on their way into an image."""
+"""MetadataDelta: replays records on an image, and makes the next image. `_REPLAY` says which part replays which record.
+
+Long runs of PartitionRecords and PartitionChangeRecords do not pass `_REPLAY`: `metadata/image/loading.py` reads them
+by columns, and `replay_partitions` and `replay_changes` replay them together.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -95,12 +99,13 @@ class MetadataDelta:
         self.replay(record, ordinal)
 
     def replay_partitions(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
-        """As many PartitionRecords of these topics, which must exist."""
+        """Replay these rows as if each were a PartitionRecord; the topics must exist."""
         self.topics.replay_partitions(tables)
         self.record_count += sum(len(table) for _, table in tables)
 
     def replay_changes(self, changes: PartitionChanges) -> bool:
-        """As many PartitionChangeRecords; False, and nothing is done, if they are to be replayed one by one."""
+        """Replay these changes as if each were a PartitionChangeRecord. Returns False, and does nothing, if the caller
+        must replay them one by one."""
         is_replayed = self.topics.replay_changes(changes)
         self.record_count += len(changes) if is_replayed else 0
         return is_replayed
@@ -119,7 +124,7 @@ class MetadataDelta:
         )
 
     def become(self, target: MetadataImage) -> None:
-        """Lead to `target` whatever was replayed: a loaded snapshot replaces all, and what it lacks is deleted."""
+        """Make this delta lead to `target`, the image of a loaded snapshot: what the snapshot lacks is deleted."""
         self.features.become(target.features)
         self.cluster.become(target.cluster)
         self.topics.become(target.topics)

@@ -1,7 +1,8 @@
 """The topics, by id and by name, and how records change them and their partitions.
 
-Changed partitions are gathered per topic and put into its table once, when the delta is applied: a thousand changes to
-a table cost one copy of its columns. Only when very many have come together they are put in before.
+The delta collects changed partitions per topic (`_pending`) and puts them into the topic's table once, when it is
+applied (`_settle`): so a thousand changes to a table cost one copy of its columns. Only very many pending partitions
+are put into their tables earlier.
 """
 
 from collections import Counter
@@ -155,9 +156,10 @@ def _count_of(columns: Sequence[Column]) -> Counter[int]:
     return Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
 
 
-# Half a kilobyte each: what a delta of any length holds beside the image.
+# The most pending partitions of a delta. Each takes half a kilobyte beside the image.
 MOST_PENDING: Final = 1 << 16
-# What is better put in before more comes, where records are replayed in slices: it takes some twenty milliseconds.
+# Where records are replayed in slices, so many pending partitions are put into their tables before more are replayed:
+# it takes about twenty milliseconds.
 MUCH_PENDING: Final = 1 << 13
 
 
@@ -210,14 +212,14 @@ class TopicsDelta:
         self._put(record.topic_id, record.partition_id, partition_from_record(record))
 
     def replay_partitions(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
-        """As many PartitionRecords, a topic perhaps in several tables; the topics exist."""
+        """Replay these rows as if each were a PartitionRecord. The topics exist; a topic may be in several tables."""
         topic_ids = dict.fromkeys(topic_id for topic_id, _ in tables)
         self._settle([topic_id for topic_id in topic_ids if topic_id in self._pending])
         self._settle_rows(tables)
 
     def replay_changes(self, changes: PartitionChanges) -> bool:
-        """As many PartitionChangeRecords. False, and nothing is done, if a topic or partition is not there, or one
-        comes twice: then they are to be replayed one by one."""
+        """Replay these changes as if each were a PartitionChangeRecord. Returns False, and does nothing, if a topic or
+        a partition does not exist or a partition comes twice: then the caller must replay them one by one."""
         numbers: dict[UUID, int] = {}
         table_numbers = np.empty(len(changes), dtype=np.intp)
         for start, stop in stretches(changes.topic_ids):
@@ -246,7 +248,8 @@ class TopicsDelta:
         self._put(record.topic_id, record.partition_id, partition_after_change(state, record))
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> TopicImage:
-        """Answers the removed topic; one made in this same delta was never there, so it is not "deleted" either."""
+        """Returns the removed topic. A topic that this same delta created does not count as deleted: no image has
+        it."""
         topic = self._topic(record.topic_id)
         self._image = self._image.without_topic(topic)
         self._take_pending(topic.id)

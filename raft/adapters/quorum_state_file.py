@@ -1,4 +1,6 @@
-"""The election state on disk: Kafka's `quorum-state`, one line of JSON (kraft.version decides its data_version).
+"""The election state on disk: Kafka's `quorum-state`, one line of JSON whose data_version follows kraft.version.
+
+Rules R3.1 and F4.7.
 
 A bit that flips in it may leave JSON that makes sense: another vote, or an older epoch, and the node votes twice. So
 the line ends with a key of ours, a checksum of the line that Kafka would have written. Kafka's reader asks for the keys

@@ -239,8 +239,8 @@ def _take_records(replica: Replica, records: bytes) -> bool:
 
 
 def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
-    """Cut what the leader does not have. An elected leader has all that was committed, so it never names a
-    point below the high watermark, nor below the start of the log, where a snapshot stands for the rest."""
+    """Cut what the leader does not have (rules R8.1, R8.2). An elected leader has all that was committed, so it never
+    names a point below the high watermark, nor below the start of the log, where a snapshot stands for the rest."""
     committed = max(replica.high_watermark, replica.log.log_start_offset)
     end_offset = truncation_target(replica.log, diverging)
     if end_offset < committed or diverging.offset < replica.log.log_start_offset:
@@ -254,12 +254,13 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
 
 
 def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatch]:
-    """The batches that continue this log; from the first that does not, all are dropped (KAFKA-19012 and kin).
+    """The batches that continue this log. The first that does not, and all behind it, are dropped (rule R8.1;
+    KAFKA-19012).
 
-    A batch of an epoch above this replica's own cannot be: the leader of this epoch could not have written it. Neither
-    can one that holds more than a batch can: a few KiB of it would take all memory when they are replayed. One that has
-    more offsets than records would be found to be damage when the log is opened. What is behind much compressed data is
-    left to the next Fetch, as looking at it all would hold up the loop.
+    The leader of this epoch cannot have written a batch of a later epoch. A batch that unpacks to more than a batch may
+    hold is dropped too: a few KiB of it would take all memory when it is replayed. So is one with more offsets than
+    records: recovery would take it for damage when the log is opened. Batches behind much compressed data are left to
+    the next Fetch, because checking all of them at once would hold up the event loop.
     """
     taken: list[LogBatch] = []
     plain_bytes = 0
@@ -283,6 +284,7 @@ def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatc
 
 
 def _maybe_advance_high_watermark(replica: Replica, leader_high_watermark: int) -> None:
+    """Take the leader's high watermark, at most this log's end (rule R7.7)."""
     if leader_high_watermark == UNKNOWN_OFFSET:
         return
     reached = min(leader_high_watermark, replica.log.log_end_offset)

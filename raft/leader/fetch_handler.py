@@ -36,7 +36,8 @@ CROWDED_WAIT_MS = 500
 
 
 def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchRequest) -> None:
-    """Answer at once or park; the checks stand in Kafka's order (rule R6.1)."""
+    """Answer a Fetch at once, or park it until there is something to send (rule R6.4). The checks stand in Kafka's
+    order (rule R6.1)."""
     if is_foreign_cluster(replica, request.cluster_id):
         error = ErrorCode.inconsistent_cluster_id
         replica.respond(request_id, FetchResponse(error=error, is_top_level=True))
@@ -154,7 +155,8 @@ def _note_lag(replica: Replica, leader: Leader, request: FetchRequest) -> None:
 
 
 def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_ms: int) -> None:
-    """The fetch offset acknowledges all below it; a valid fetch also says that this voter still follows."""
+    """Record what a valid Fetch says (rules R3.3, R6.3): its replica has all below the fetch offset, a voter on its
+    disk, and a voter still follows this leader."""
     if request.replica.id < 0:
         return
     progress = _progress_of(replica, leader, _progress_key(replica, request.replica), now_ms)
@@ -190,8 +192,8 @@ def _progress_of(replica: Replica, leader: Leader, key: ReplicaKey, now_ms: int)
 
 
 def _forget_observers(replica: Replica, leader: Leader, now_ms: int) -> None:
-    """Observers come and go, each with a directory id of its own: those long gone make room for a new one, and where
-    there are too many, the one that has been silent longest."""
+    """Forget observers to make room for a new replica (rule R14): those that have not fetched for a session, and if
+    there are still too many, those that have been silent longest. Each reformatted disk is an observer of its own."""
     most = MAX_OBSERVERS + len(replica.voters) - 1
     forgotten: list[ReplicaKey] = []
     for known, progress in leader.progress.items():
@@ -212,8 +214,8 @@ def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
 
 
 def complete_delayed_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
-    """Answer the fetches for which there are records, a newer high watermark (KIP-1166), or no more time: those of
-    voters, and of the others a slice. The rest are due in the next turn."""
+    """Answer the parked fetches for which there are records, a newer high watermark (rules R6.4, R7.8; KIP-1166), or no
+    more time: all of those of voters, and at most `ANSWERS_A_TURN` others. The rest have their turn next."""
     leader.parked.find_due(replica.log.log_end_offset, replica.high_watermark, now_ms)
     due = leader.parked.due
     if not due:

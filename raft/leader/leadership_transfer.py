@@ -34,13 +34,15 @@ def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) 
 
 
 def handle_resign(replica: Replica, now_ms: int, leader_epoch: int) -> None:
-    """The state machine gives up the leadership of this epoch; it may have been lost already."""
+    """The state machine gives up the leadership of `leader_epoch`. A request for an older epoch has no effect (rule
+    R12.8)."""
     if isinstance(replica.role, Leader) and leader_epoch == replica.epoch:
         resign(replica, now_ms, CONTROLLER_RESIGNED)
 
 
 def begin_shutdown(replica: Replica, now_ms: int) -> None:
-    """Leave in good order: a leader tells its successors, a nominee must not win now, announce itself, and be gone."""
+    """Begin an orderly shutdown (rule R12.9): a leader resigns and stays until another replica leads. A nominee
+    withdraws: otherwise it could win, announce itself and be gone."""
     replica.is_shutting_down = True
     role = replica.role
     if isinstance(role, Leader) and replica.other_voters:
@@ -53,7 +55,7 @@ def begin_shutdown(replica: Replica, now_ms: int) -> None:
 def preferred_successors(
     replica: Replica, leader: Leader, first: int | None = None
 ) -> tuple[ReplicaKey, ...]:
-    """The other voters, the most caught up first: the first in line will stand for election at once."""
+    """The other voters, the most caught up first (rule R5.8): the first in the list stands for election at once."""
     voters = [voter for voter in replica.voters if voter.key.id != replica.config.node_id]
     voters.sort(
         key=lambda voter: (voter.key.id != first, -voter_end_offset(replica, leader, voter), voter.key)
@@ -195,7 +197,8 @@ def _is_caught_up(replica: Replica, leader: Leader, voter: Voter, now_ms: int) -
 def handle_transfer(
     replica: Replica, now_ms: int, request_id: int, request: TransferLeadershipRequest
 ) -> None:
-    """Raft §3.10: stop taking proposals, wait until the target has everything, and let it stand at once."""
+    """Begin a leadership transfer (rule P2; Raft dissertation §3.10): take no more proposals, wait until the target has
+    the whole log, and let it stand at once."""
     problem = _why_no_transfer(replica, request.target_id)
     if problem is not None:
         error, message = problem

@@ -17,9 +17,10 @@ from kquorum.raft.voters import Voter
 
 
 def maybe_advance_high_watermark(replica: Replica, leader: Leader) -> None:
-    """Commit what a majority has on disk, once that includes a record of this epoch (Raft §5.4.2).
+    """Commit what a majority has on disk, once that includes a record of this epoch (Raft §5.4.2; rules R7.1, R7.2).
 
-    The leader counts what it has flushed, not what it has written.
+    The leader counts what it has flushed, not what it has written (rule R3.3). The high watermark never goes back
+    (rule R7.3).
     """
     if replica.high_watermark >= replica.log.log_end_offset:
         return  # Nothing is uncommitted: an idle quorum's fetches end here.
@@ -40,7 +41,8 @@ def voter_end_offset(replica: Replica, leader: Leader, voter: Voter) -> int:
 def majority_offset(end_offsets: Iterable[int]) -> int:
     """The offset that a majority of the voters has reached; -1 counts as nothing.
 
-    With the offsets in descending order, the one at index n // 2 is reached by n // 2 + 1 voters.
+    With the offsets in descending order, n // 2 + 1 voters have reached the one at index n // 2 (rule R7.1). Only
+    voters are counted: not a leader that has left the voter set (rule R7.5).
     """
     descending = sorted(end_offsets, reverse=True)
     return descending[len(descending) // 2] if descending else -1
@@ -81,8 +83,8 @@ def is_asked_for(leader: Leader, voter_id: int) -> bool:
 
 
 def confirm_reads(replica: Replica, leader: Leader) -> None:
-    """Answer every read that a majority confirmed; never before a record of this epoch is committed, since until then
-    the leader does not know what its predecessors have committed (Raft §8)."""
+    """Answer every read that a majority confirmed (rule P1). The leader answers none before a record of its epoch is
+    committed: until then it does not know what its predecessors have committed (Raft §8)."""
     if not leader.reads or replica.high_watermark <= leader.epoch_start_offset:
         return
     # A leader that has removed itself leads until that is committed, but no longer counts (KIP-853).

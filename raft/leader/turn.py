@@ -32,7 +32,8 @@ def poll_leader(replica: Replica, leader: Leader, now_ms: int) -> None:
 
 
 def _check_quorum(replica: Replica, leader: Leader, now_ms: int) -> None:
-    """A leader whom a majority no longer fetches from may have been replaced: it must not go on (KAFKA-15489)."""
+    """Resign if no majority has fetched within the timeout: another leader may have been elected (rules R9.1, R9.2;
+    KAFKA-15489)."""
     needed = replica.voters.majority - (1 if replica.is_voter else 0)
     if len(leader.fetched_since_check.intersection(replica.other_voters)) >= needed:
         leader.fetched_since_check.clear()
@@ -42,7 +43,8 @@ def _check_quorum(replica: Replica, leader: Leader, now_ms: int) -> None:
 
 
 def _begin_quorum_epoch(replica: Replica, leader: Leader, now_ms: int) -> None:
-    """Make the leader known to the voters that do not fetch from it, and ask them to confirm it to readers."""
+    """Send BeginQuorumEpoch to the voters that do not fetch (rule R5.7), and to those whose confirmation a linearizable
+    read waits for."""
     for voter_id in replica.other_voters:
         is_due = leader.begin_epoch_due_ms.get(voter_id, now_ms) <= now_ms
         is_due = is_due or (bool(leader.reads) and is_asked_for(leader, voter_id))

@@ -1,8 +1,12 @@
 """`leader_changes`: every change of a partition's leader, with the node that decided it and the cause.
 
-No record has the cause. But what the controller decides at once is one batch, so the fence of the old leader beside the
-change of its partitions shows it (Kafka's `ReplicationControlManager.handleBroker...`). Otherwise the cause follows
-from the old leader's state at the time, or from the change itself.
+No record holds the cause. But the controller writes what it decides at once as one batch. So if the old leader's fence
+stands in the batch that changes its partitions, the fence is the cause (Kafka's
+`ReplicationControlManager.handleBroker...`). Otherwise the cause follows from the old leader's state at the time, or
+from the change itself.
+
+To add a column, add it to `LEADER_CHANGES` and compute it in `leader_changes`; `shaped` selects the columns of the
+schema.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -71,7 +75,7 @@ RECOVERING = 1
 # A fence of thousands of partitions fills several batches. The last holds the fence itself.
 SAME_DECISION_MS = 1000
 
-# What became of the old leader, by `change` of `broker_events`, and the cause that it makes.
+# The value of `change` in `broker_events` by which a broker departs, and the cause that it gives a change of leader.
 _DEPARTURES = {
     "fenced": "fencing",
     "unregistered": "unregistration",
@@ -79,17 +83,19 @@ _DEPARTURES = {
     "registered": "restart",
     "directories": "directory_failure",
 }
-# A broker lives on without some of its directories, so only its next changes can be put down to them.
+# Departures that last until the broker returns. "directories" is not among them: a broker goes on without a directory,
+# so that departure explains changes of the same batch only.
 _LASTING = ("fenced", "unregistered", "controlled_shutdown", "registered")
 _FENCES = ("fenced", "unregistered")
 _EVENT = ("change", "fenced", "state_offset", "batch_base_offset", "state_timestamp_ms", "quorum_epoch")
 
 
 def leader_changes(changes: DataFrame, epochs: DataFrame, events: DataFrame) -> DataFrame:
-    """One row for each of `changes` (`changes_of`) with another leader than the row before.
+    """One row for each of `changes` (`changes_of` of partition_replay/kernel.py) whose leader differs from the row
+    before.
 
-    The first row of a partition is its creation and no change. `epochs` (`quorum_epochs`) names the controller, and
-    `events` (`broker_events`) what became of the leaders.
+    The first row of a partition is its creation and no change. `epochs` (the table `quorum_epochs`) gives the
+    controller, and `events` (`broker_events` of brokers_history.py) what happened to the leaders.
     """
     changes = changes.where(F.col("leader") != F.col("old_leader"))
     changes = changes.withColumns({"new_leader": F.col("leader"), "new_isr": F.col("isr")})
@@ -101,7 +107,7 @@ def leader_changes(changes: DataFrame, epochs: DataFrame, events: DataFrame) -> 
 
 
 def _with_events(changes: DataFrame, events: DataFrame, leader: str) -> DataFrame:
-    """Adds `<leader>_before` and `<leader>_after`: the last and the next thing that became of that broker.
+    """Adds `<leader>_before` and `<leader>_after`: the last event of that broker up to the change, and the next one.
 
     Both are found in one sorted run of the broker's events and changes, as a join by ranges would be quadratic.
     """
@@ -137,6 +143,8 @@ def _is_unclean() -> Column:
 
 
 def _cause() -> Column:
+    """The first condition that holds gives the cause. After `unclean`, a record in the same batch comes first, then the
+    change itself, then the state of the old leader. `_cause_offset` follows the same order."""
     old, new = F.col("old_leader_before"), F.col("new_leader_before")
     old_next = F.col("old_leader_after")
     had_none = F.col("old_leader") < 0
@@ -171,7 +179,7 @@ def _cause_offset() -> Column:
 
 
 def _departed_together(event: Column) -> Column:
-    """The broker went by a record of the same batch."""
+    """The event is a departure of the broker, in the batch of the change."""
     return _in_batch(event) & event["change"].isin(*_DEPARTURES)
 
 
@@ -184,13 +192,14 @@ def _in_batch(event: Column) -> Column:
 
 
 def _is_lasting(event: Column) -> Column:
-    """The broker is still in the state that it went by. A snapshot knows brokers that registered and are not fenced."""
+    """The event is a departure that still lasts. A registration counts only if it left the broker fenced: a snapshot
+    has registrations of brokers that are not fenced."""
     stays = event["change"].isin(*_LASTING) & ((event["change"] != "registered") | event["fenced"])
     return F.coalesce(stays, F.lit(False))
 
 
 def _is_fenced_soon(event: Column) -> Column:
-    """The broker was put out of the ISR by this change, and fenced right after it by the same controller."""
+    """This change removed the old leader from the ISR, and the same controller fenced that broker right after it."""
     return (
         ~F.array_contains("isr", F.col("old_leader"))
         & event["change"].isin(*_FENCES)
@@ -217,7 +226,7 @@ def _is_reassigned() -> Column:
 
 
 def _is_preferred() -> Column:
-    """Back to the first of the replicas, while the old leader could have stayed."""
+    """The leadership goes back to the first replica, although the old leader is still in the ISR."""
     return (F.col("leader") == F.get("replicas", F.lit(0))) & F.array_contains("isr", F.col("old_leader"))
 
 

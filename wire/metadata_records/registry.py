@@ -1,4 +1,4 @@
-"""All metadata records, and each by the type number that stands in its frame."""
+"""All metadata records, found in the modules beside this one, and each by the type number that stands in its frame."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

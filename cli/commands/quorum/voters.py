@@ -1,4 +1,8 @@
-"""`quorum add-voter | remove-voter | transfer-leadership | upgrade`: check, request, wait for the commit, print."""
+"""`quorum add-voter | remove-voter | transfer-leadership | upgrade`: check, request, wait for the commit, print.
+
+Each command has a `run_...` function, which calls `_run`: find the leader, run the pre-flight, send the request, and
+wait until the leader's answers show the change. `raft/membership.py` makes the change at the leader.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -97,13 +101,14 @@ Look = Callable[[ObservedQuorum], list[PreflightCheck]]
 
 
 class LostMajority:
-    """Whether there has been no majority in every round for so long, hence in two rounds at least."""
+    """Whether a majority of the voters has been missing for `LOST_FOR_S`, in every round, and so in two rounds at
+    least."""
 
     def __init__(self) -> None:
         self._since_s: float | None = None
 
     def lasts(self, now_s: float, *, is_lost: bool) -> bool:
-        """To be called after each round."""
+        """Call this after each round."""
         if not is_lost:
             self._since_s = None
             return False
@@ -114,7 +119,8 @@ class LostMajority:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`after` is None where nothing was done: for want of a passed pre-flight, or by wish."""
+    """`after` is None if nothing was done: the pre-flight failed, this was a dry run, or there was nothing to
+    change."""
 
     command: str
     checks: Sequence[PreflightCheck]
@@ -128,7 +134,7 @@ class Outcome:
 
     @property
     def nothing_to_do(self) -> str | None:
-        """Why, where what was asked for is so already."""
+        """Why there is nothing to do, if the cluster is already as the user wants it."""
         return next((check.detail for check in self.checks if check.is_wished), None)
 
     def as_json(self) -> dict[str, object]:
@@ -173,7 +179,8 @@ async def preflight(
 
 
 def voters_of(view: ObservedQuorum, known: KnownControllers) -> KnownControllers:
-    """Should the leader be lost, the voters that it named tell whether there can be another one."""
+    """The known controllers, and the voters that the leader named. If the leader is lost, these voters show whether
+    there can be another one."""
     places = {HostPort(node.host, node.port): node.node_id for node in view.status.nodes}
     voters = frozenset(voter.replica_id for voter in view.status.voters)
     return KnownControllers({**places, **known.ids}, voters)
@@ -214,11 +221,12 @@ VoterChange = TypeVar("VoterChange", AddRaftVoterResponse, RemoveRaftVoterRespon
 
 
 async def _change(client: ClusterClient, request: Request[VoterChange], what: str, *, done: int) -> None:
-    """Ask until it is done or refused for good.
+    """Repeat the request until the change is done or finally refused.
 
-    REQUEST_TIMED_OUT is the leader's "not now" (another change is under way, say) as well as its "not yet committed".
-    In the second case the next request finds the work done, which the error `done` then tells. So may a leader that
-    steps down have begun it.
+    REQUEST_TIMED_OUT has two meanings: the leader cannot begin now (another change is under way, say), or the change is
+    not committed yet. In the second case the next request is refused with the error `done` (the node is a voter
+    already, or no longer one), and that is a success. The same holds if a leader resigned after it had begun the
+    change.
     """
     leader = client.answered_by
     was_asked = False
@@ -284,7 +292,8 @@ async def upgrade(client: ClusterClient, *, validate_only: bool) -> None:
 async def wait_for(
     client: ClusterClient, is_reached: Callable[[ObservedQuorum], bool], what: str
 ) -> ObservedQuorum:
-    """The first view in which it is so. Raises CliError when it is not in time: it may still come."""
+    """The first view for which `is_reached` holds. Raises CliError if there is none in time; the change may still
+    come."""
     try:
         while True:
             view = await look(client)
@@ -413,13 +422,17 @@ def _run(
     last_check: Callable[[ClusterClient], Coroutine[Any, Any, PreflightCheck]] | None = None,
     ask_last: int | None = None,
 ) -> Outcome:
-    """`ask_last` is a node that may well be dead or hang. All of it ends with the time limit."""
+    """Check, and unless this is a dry run, do the work. Everything ends with the time limit.
+
+    `work` sends the request, and returns the condition that shows the change. `last_check` runs after the other checks
+    have passed. `ask_last` is a node that may be dead or hang: it is asked after all others.
+    """
     known = target.known()
     addresses = sorted(target.addresses(), key=lambda address: known.ids.get(address, -1) == ask_last)
 
     async def find_leader() -> None:
-        """Without a majority of the voters there is no leader: what cannot begin is not waited for to the end, nor what
-        loses its leader then."""
+        """Learn the voters, so that the command ends early if too few of them answer to elect a leader, now or
+        later."""
         nonlocal known
         limit_ms = min(LEADER_TIMEOUT_MS, target.timeout_ms)
         async with ClusterClient(addresses, limit_ms, known=known, tell=tell_waiting) as client:
@@ -556,7 +569,7 @@ def _standing(status: QuorumStatus, voter: ReplicaLag | None, node_id: int) -> s
 
 
 def show_outcome(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:
-    """Raises CliError when the pre-flight said no, after telling what it found."""
+    """Print the outcome. Raises CliError afterwards if the pre-flight failed."""
     if as_json:
         print_json(outcome.as_json())
     else:

@@ -1,4 +1,4 @@
-"""Broker heartbeats: the table of a broker's states and what each step writes (KIP-631)."""
+"""Broker heartbeats: the states of a broker, and which records each change of state writes (rule C7; KIP-631)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

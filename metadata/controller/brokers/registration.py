@@ -1,4 +1,4 @@
-"""Registration of brokers and controllers (KIP-631, KIP-858, KIP-919)."""
+"""Registration of brokers and controllers (rule C6; KIP-631, KIP-858, KIP-919)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

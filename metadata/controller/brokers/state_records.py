@@ -1,4 +1,4 @@
-"""The records of a broker's state changes: fenced, unfenced, in controlled shutdown (KIP-631, KIP-841).
+"""The records of a broker's state changes: fenced, unfenced, in controlled shutdown (rule C8; KIP-631, KIP-841).
 
 Their order matters to a reader that has replayed only some of them: a broker leaves its ISRs before it is fenced, and
 is unfenced before it leads.

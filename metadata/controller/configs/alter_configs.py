@@ -1,5 +1,7 @@
-"""IncrementalAlterConfigs and AlterConfigs: the checks of a change (Kafka's ConfigurationControlManager and
-ControllerConfigurationValidator) and its records. Each resource succeeds or fails alone; what succeeds is one batch.
+"""IncrementalAlterConfigs and AlterConfigs (rule C15): the checks of a change and its records.
+
+The checks are those of Kafka's ConfigurationControlManager and ControllerConfigurationValidator. Each resource succeeds
+or fails alone; what succeeds is one batch.
 """
 
 from collections import Counter

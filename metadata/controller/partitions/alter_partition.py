@@ -1,4 +1,4 @@
-"""AlterPartition: a partition's leader reports its ISR (KIP-497, KIP-841, KIP-903).
+"""AlterPartition: a partition's leader reports its ISR (rule C11; KIP-497, KIP-841, KIP-903).
 
 When a broker comes back, the leaders ask for it to be added to as many ISRs as it has replicas. Nearly all of these
 changes only let the ISR grow: no replica leaves it, the leader may stay, and neither a reassignment nor eligible leader

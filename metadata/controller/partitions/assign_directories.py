@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (KIP-858): a broker reports the directory of each of its replicas."""
+"""AssignReplicasToDirs (rule C14; KIP-858): a broker reports the directory of each of its replicas."""
 
 from uuid import UUID
 

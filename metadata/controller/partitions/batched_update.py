@@ -43,15 +43,16 @@ class PartitionWalk:
     changes since the start are taken into account."""
 
     def __init__(self, context: DecisionContext) -> None:
-        # From which partition on each topic is still to be looked at.
-        self._room = LOOKED_AT_PER_SLICE
-        self._places: deque[tuple[UUID, int]] = deque(
+        # How many partitions the next slice searches at most.
+        self._search_size = LOOKED_AT_PER_SLICE
+        # The topics that are left, each with the partition id from which on it is still to be searched.
+        self._topics_left: deque[tuple[UUID, int]] = deque(
             (topic_id, 0) for topic_id in context.image.topics.by_id
         )
 
     @property
     def is_done(self) -> bool:
-        return not self._places
+        return not self._topics_left
 
     def next_run(self, context: DecisionContext, movement: Movement) -> PartitionChangeBatch:
         """The changes of the next slice; there may be none in it."""
@@ -59,21 +60,23 @@ class PartitionWalk:
         limits = Limits(partitions=most, one_by_one=ONE_BY_ONE_PER_SLICE)
         looked_at = self._next_parts(context)
         run, cut = run_of(context, looked_at.parts, movement, limits)
-        # As many are looked at next time as will hardly be too many.
+        # The next slice searches about as many partitions as this one could decide, so that it will hardly be cut.
         seen = sum(len(table) for _, table in looked_at.parts[: None if cut is None else cut[0]])
-        self._room = min(2 * self._room, LOOKED_AT_PER_SLICE) if cut is None else max(seen, most)
+        self._search_size = (
+            min(2 * self._search_size, LOOKED_AT_PER_SLICE) if cut is None else max(seen, most)
+        )
         if cut is None:
-            self._go_on(looked_at.places, looked_at.rest)
+            self._go_on(looked_at.topic_count, looked_at.rest)
         else:
             part, partition_id = cut
             topic_id = looked_at.parts[part][0].id
-            self._go_on(looked_at.place_of_part[part] + 1, (topic_id, partition_id + 1))
+            self._go_on(looked_at.topic_of_part[part] + 1, (topic_id, partition_id + 1))
         return run
 
     def _next_parts(self, context: DecisionContext) -> "_LookedAt":
         looked_at = _LookedAt()
-        room = self._room
-        for topic_id, first_id in islice(self._places, TOPICS_PER_SLICE):
+        room = self._search_size
+        for topic_id, first_id in islice(self._topics_left, TOPICS_PER_SLICE):
             if room <= 0:
                 break
             topic = context.image.topics.by_id.get(topic_id)
@@ -83,17 +86,17 @@ class PartitionWalk:
                 stop = min(len(table), start + room)
                 room -= stop - start
                 looked_at.parts.append((topic, table.part(start, stop)))
-                looked_at.place_of_part.append(looked_at.places)
+                looked_at.topic_of_part.append(looked_at.topic_count)
                 looked_at.rest = (topic_id, int(table.ids[stop])) if stop < len(table) else None
-            looked_at.places += 1
+            looked_at.topic_count += 1
         return looked_at
 
-    def _go_on(self, places: int, rest: tuple[UUID, int] | None) -> None:
-        """So many places are done, but for the rest of the last."""
-        for _ in range(places):
-            self._places.popleft()
+    def _go_on(self, topic_count: int, rest: tuple[UUID, int] | None) -> None:
+        """Drop the first `topic_count` topics; put `rest` back, the partition from which the last of them goes on."""
+        for _ in range(topic_count):
+            self._topics_left.popleft()
         if rest is not None:
-            self._places.appendleft(rest)
+            self._topics_left.appendleft(rest)
 
 
 class BatchedPartitionUpdate:
@@ -127,11 +130,12 @@ class BatchedPartitionUpdate:
 
 @dataclass(slots=True)
 class _LookedAt:
-    """Parts of the topics in the first `places`; `rest` is where the last topic goes on."""
+    """What one slice searches: `parts` of the first `topic_count` of the topics that are left. A deleted topic has no
+    part, so `topic_of_part` has the index of each part's topic. `rest` is where the last topic goes on."""
 
     parts: list[Part] = field(default_factory=list)
-    place_of_part: list[int] = field(default_factory=list)
-    places: int = 0
+    topic_of_part: list[int] = field(default_factory=list)
+    topic_count: int = 0
     rest: tuple[UUID, int] | None = None
 
 
@@ -159,7 +163,8 @@ class Departure:
 
 
 class BrokerRemoval:
-    """Partitions are read again when their slice comes, so changes since the start are taken into account."""
+    """Takes a broker off its partitions, a slice at a time, before the request that asked for it is handled: an
+    unregistration, a new registration after a crash, or failed directories."""
 
     def __init__(self, context: DecisionContext, departure: Departure) -> None:
         self.broker_id = departure.broker_id

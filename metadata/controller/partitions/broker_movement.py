@@ -1,8 +1,9 @@
 """Which partitions change when a broker goes or comes, and their new leaders and ISRs, by columns.
 
-The rules are PartitionChange's, for partitions with nothing unusual about them: no reassignment, no eligible leader
-replicas now or after, a choice among those in sync. Unusual partitions are only found here, and decided one by one.
-A million partitions are searched in tens of milliseconds; most of them may have no replica on the broker.
+The rules are those of `PartitionChange`, for ordinary partitions only: no reassignment, no eligible leader replicas now
+or after, a new leader from the ISR. This module finds the unusual partitions too, but does not decide them:
+`change_batch.py` does, one by one. A million partitions are searched in tens of milliseconds, because most of them
+have no replica on the broker.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -41,10 +42,11 @@ _SEVERAL: Final = -13
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movement:
-    """A broker that leaves ISRs and leaderships, or one that may lead again what has no leader.
+    """A broker that leaves its ISRs and leaderships (`is_leaving`), or one that may lead partitions without a leader.
 
-    `is_for_good`: a broker that leaves loses its eligibility as well. `failed_directories`: it leaves only what it has
-    there. `is_last_kept`: a partition without a leader, in whose ISR it is the last member, is left as it is.
+    `is_for_good`: the broker also loses its place among the eligible leader replicas. `failed_directories`: the broker
+    leaves only the partitions that it has there. `is_last_kept`: a partition without a leader, in whose ISR the broker
+    is the last member, is not changed.
     """
 
     broker_id: int
@@ -86,8 +88,8 @@ class BrokerColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkDecision:
-    """`changes` are those of the rows `rows` of the stack, ascending; those in `others`, ascending too, are to be
-    decided one by one."""
+    """`changes` are the changes of the rows `rows` of the stack. The rows in `others` are unusual: the caller decides
+    them one by one. Both are ascending."""
 
     rows: Rows
     changes: PartitionChanges
@@ -143,8 +145,10 @@ def decide(
     of_topic = stack.numbers[rows]
     is_unusual = choice.is_unusual(leaders)
     is_unusual |= _allows_unclean(context, topics)[of_topic] & (elected == NO_LEADER)
+    # Below min.insync.replicas, replicas that leave the ISR become eligible leader replicas: decided one by one.
     is_too_small = choice.in_sync_counts < _enough(context, topics)[of_topic].clip(max=choice.replica_counts)
     if movement.is_for_good:
+        # The broker itself does not become eligible, so only partitions without any replica in sync are unusual.
         is_too_small &= choice.in_sync_counts == 0
     is_unusual |= is_too_small
     shrinks = (choice.in_sync_counts < choice.isr_counts) & (choice.in_sync_counts > 0)

@@ -33,8 +33,9 @@ Part = tuple[TopicImage, PartitionTable]
 # the broker's own change, the directories that it cordons.
 CHANGES_AT_ONCE: Final = 9_996
 _OTHER_RECORDS: Final = 4
-# What keeps the leader's loop from everything else for about as long: changes that are decided one by one, and the
-# partitions of the topics that are changed, whose tables are made again.
+# Limits of one decision, so that it does not hold up the leader's event loop: changes decided one by one, and
+# partitions of the changed topics, whose tables are made again. Both take about as long as a full batch decided by
+# columns.
 ONE_BY_ONE_AT_ONCE: Final = 1_000
 PARTITIONS_TOUCHED_AT_ONCE: Final = 200_000
 

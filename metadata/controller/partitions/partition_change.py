@@ -1,11 +1,12 @@
 """The change record of one partition: election, epochs, eligible leader replicas, completion of a reassignment.
 
-Rules: KIP-631, KIP-966 and Kafka's PartitionChangeBuilder. An eligible leader replica (ELR) has left an ISR that was or
-became too small for anything to be committed without it, so it has all that is committed, unless it crashed since.
-`unclean_shutdown_replicas` names the replicas that crashed.
+Rules C9, C10 and C12: KIP-631, KIP-966 and Kafka's PartitionChangeBuilder. An eligible leader replica (ELR) has left
+an ISR that was or became smaller than min.insync.replicas. Nothing is committed while the ISR is that small, so the
+replica has all that is committed, unless it crashed since. `unclean_shutdown_replicas` names the replicas that crashed.
 
-Where Kafka's own records would lose or hide something, these differ: an eligible replica must still be a replica; the
-last known leader must be able to lead; the last member of an ISR without a leader is remembered by its own id.
+These records differ from Kafka's where Kafka's would lose or hide something (docs/divergence.md): an eligible replica
+must still be a replica; the last known leader must be able to lead; the last member of an ISR without a leader is
+remembered by its own id.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,10 +50,11 @@ class Elected:
 
 @dataclass(slots=True, kw_only=True)
 class PartitionChange:
-    """Set the `target_*` fields to what is wanted, then `record`. `is_acceptable` says who may lead at all.
+    """A change of one partition: set the `target_*` fields to the wanted state, then call `record`.
 
-    `min_in_sync_replicas` is the topic's, which the partition may have too few replicas for; None where the cluster has
-    no eligible leader replicas. `target_directories` are of the replicas whose directory is to change.
+    `is_acceptable` says which brokers may lead. `min_in_sync_replicas` is the topic's, and may exceed the number of
+    replicas; None if the cluster does not keep eligible leader replicas. `target_directories` has only the replicas
+    whose directory changes.
     """
 
     topic_id: UUID
@@ -123,8 +125,9 @@ class PartitionChange:
         return len(in_sync) >= min(self.min_in_sync_replicas, len(replicas))
 
     def _elect(self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...]) -> Elected:
-        """The first choice that has all of the data and is acceptable; then the last known leader; without them no
-        leader, or any replica if UNCLEAN."""
+        """The new leader (rule C9): the first acceptable choice that has all committed records. Choices are the current
+        leader, then the replicas in order; a PREFERRED election begins with the first replica. If no replica has all
+        records, the last known leader. Otherwise no leader, or in an UNCLEAN election any acceptable replica."""
         complete = isr or eligible
         choices = (self.partition.leader, *replicas)
         if self.election is Election.PREFERRED:

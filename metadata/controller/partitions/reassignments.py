@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455, KIP-860): partitions move, or stop moving.
+"""AlterPartitionReassignments and ListPartitionReassignments (rule C12; KIP-455, KIP-860): moves of partitions.
 
-A partition that moves has the replicas of both places until those of the new one are in sync; `PartitionChange` then
-drops the old ones, in whichever change completes the new ISR.
+A partition that moves keeps its old replicas until all new ones are in sync. Then `PartitionChange` drops the old ones,
+in the change that completes the new ISR.
 """
 
 from collections.abc import Iterable

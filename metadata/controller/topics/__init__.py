@@ -1,1 +1,4 @@
-"""Creating and deleting topics, adding partitions, and where their replicas go. Read `create_topics.py` first."""
+"""Creating and deleting topics, adding partitions, and placing their replicas (rule C13).
+
+Read `create_topics.py` first.
+"""
