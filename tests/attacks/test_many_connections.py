@@ -22,9 +22,8 @@ from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import EncodedBody, encode_request
 from tests.attacks.long_bodies import long_request
 from tests.attacks.rig import rig
+from tests.support.api_calls import request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
-from tests.support.kio.classes import request_class
-from tests.support.kio.entities import build
 from tests.support.single_node import HOST
 
 ALL_TOPICS = {
@@ -150,7 +149,7 @@ def test_long_metadata_answers_of_many_connections_are_one_slice_a_turn(
             built.cache.swap(image)
             loop, are_answered = asyncio.get_running_loop(), asyncio.Event()
             version = supported_versions(ApiKey.METADATA)[1]
-            request = build(request_class(ApiKey.METADATA, version), ALL_TOPICS)
+            request = request_of(ApiKey.METADATA, version, ALL_TOPICS)
             frame = encode_frame(encode_request(ApiKey.METADATA, version, 1, "client", request))
             peers = [await asyncio.open_connection(HOST, built.broker.bound_port) for _ in range(8)]
 
