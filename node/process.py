@@ -5,7 +5,9 @@ import gc
 import logging
 import os
 import signal
-from typing import Protocol
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
 
 from kquorum.network.errors import NetworkError
 from kquorum.node.config.model import ClusterConfig, NodeConfig
@@ -47,20 +49,76 @@ def run_node(cluster: ClusterConfig, node_id: int) -> None:
     if not __debug__:
         raise AssertionsOff
     check_security(cluster, config)
-    clock = MonotonicWallClock()
-    folders = NodeFolders(config, clock.now_ms())
-    try:
-        logging_ = NodeLogging(config.metadata_log_dir, node_id)
-        logging_.start()
+    with _StopSignals() as stop_signals:
+        clock = MonotonicWallClock()
+        folders = NodeFolders(config, clock.now_ms())
         try:
-            _run(config, folders, clock)
+            logging_ = NodeLogging(config.metadata_log_dir, node_id)
+            logging_.start()
+            try:
+                _run(config, folders, clock, stop_signals)
+            finally:
+                logging_.stop()
         finally:
-            logging_.stop()
-    finally:
-        folders.release()
+            folders.release()
 
 
-def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) -> None:
+class _StopSignals:
+    """SIGTERM and SIGINT within the block: the first one asks for an orderly stop, a second one ends the process at
+    once.
+
+    These are Python's handlers, not the loop's, which exist only once it runs. A signal that came earlier, with the
+    folder locked and the log begun, would end the process as a kill does.
+    """
+
+    def __init__(self) -> None:
+        self._first: signal.Signals | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: Callable[[signal.Signals], None] | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in STOP_SIGNALS:
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def call_in(self, loop: asyncio.AbstractEventLoop, stop: Callable[[signal.Signals], None]) -> None:
+        """From now on `loop` calls `stop` for the first signal; at once for one that came before."""
+        self._loop, self._stop = loop, stop
+        if self._first is not None:
+            self._call_stop()
+
+    def leave(self) -> None:
+        """The loop ends: a signal that comes now changes nothing more."""
+        self._loop = None
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        """Between any two instructions of the main thread: the loop does the rest."""
+        if self._first is not None:
+            os._exit(128 + number)
+        self._first = signal.Signals(number)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._call_stop)
+
+    def _call_stop(self) -> None:
+        """Once: a signal in the middle of `call_in` asks for it twice."""
+        stop, self._stop = self._stop, None
+        if stop is not None and self._first is not None:
+            stop(self._first)
+
+
+def _run(
+    config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, stop_signals: _StopSignals
+) -> None:
     import uvloop
 
     log.info("starting as %s with cluster id %s", ", ".join(config.process_roles), folders.cluster_id)
@@ -68,7 +126,7 @@ def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) ->
         log.warning("%s", note)
     POSIX.spares.hold(_SPARE_DESCRIPTORS)
     try:
-        uvloop.run(_Life(config, folders, clock).run())
+        uvloop.run(_Life(config, folders, clock, stop_signals).run())
     except (EnvironmentFault, NetworkError, NodeError) as error:
         log.critical("%s", error)
         raise
@@ -81,17 +139,26 @@ def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) ->
 class _Life:
     """From start to stop, and the two things that end it: a signal or a fatal error."""
 
-    def __init__(self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) -> None:
+    def __init__(
+        self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, stop_signals: _StopSignals
+    ) -> None:
         self._config = config
         self._folders = folders
         self._clock = clock
+        self._stop_signals = stop_signals
 
     async def run(self) -> None:
         """Raises what was fatal; then nothing is stopped in order, for the disk or our state cannot be trusted."""
         loop = asyncio.get_running_loop()
         self._ending: asyncio.Future[None] = loop.create_future()
-        for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, self._handle_signal, number)
+        self._stop_signals.call_in(loop, self._handle_signal)
+        try:
+            if not self._ending.done():
+                await self._run_node(loop)
+        finally:
+            self._stop_signals.leave()
+
+    async def _run_node(self, loop: asyncio.AbstractEventLoop) -> None:
         node = self._make_node()
         starting = loop.create_task(node.start())
         await asyncio.wait((starting, self._ending), return_when=asyncio.FIRST_COMPLETED)
@@ -135,10 +202,10 @@ class _Life:
         log_file = config.metadata_log_dir / LOG_FILE
         ready_log.info("kquorum node %d ready: %s; log %s", config.node_id, " ".join(places), log_file)
 
-    def _handle_signal(self, number: int) -> None:
+    def _handle_signal(self, number: signal.Signals) -> None:
         if self._ending.done():
             os._exit(128 + number)
-        notable_log.info("stopping after %s", signal.Signals(number).name)
+        notable_log.info("stopping after %s", number.name)
         self._ending.set_result(None)
 
     def _handle_fatal(self, error: Exception) -> None:

@@ -39,6 +39,9 @@ def test_a_quorum_grows_from_one_and_gets_a_new_disk_under_load(
 
         cluster.kill(1)
         assert cluster.leader_id() in (2, 3)
+        # A node shows a LeaderChange, and with it how long there was no leader, once that is committed. A linearizable
+        # read waits for this.
+        cluster.kquorum("topics", "list", "--consistency", "linearizable")
         history = cluster.kquorum("quorum", "history")["elections"]
         assert history[0]["cause"] == "first start"
         assert history[-1]["cause"] == "fetch timeout"

@@ -1,6 +1,10 @@
 """What a node says, and how it ends, when it cannot start."""
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ from kquorum.cli.processes import wait_until
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from kquorum.wire.log_batch import build_batch
-from tests.support.cluster import CLUSTER_ID, Cluster
+from tests.support.cluster import CLUSTER_ID, PROJECT_ROOT, Cluster
 
 
 @pytest.fixture
@@ -105,6 +109,48 @@ def test_a_broker_that_stops_while_it_looks_for_a_controller(small: Cluster) -> 
         assert wait_until(lambda: "starting as broker" in small.log_text(101), 30), small.tails()
         assert small.terminate(101) == ExitStatus.OK
         assert "Traceback" not in small.output(101) + small.log_text(101)
+
+
+# `kquorum start`, which gets the signal that is named first, as often as is named next, before its event loop runs.
+_SIGNALLED_EARLY = """
+import signal, sys
+import uvloop
+from kquorum.cli.entry import main
+number, times = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+run = uvloop.run
+def run_signalled(coroutine):
+    for _ in range(times):
+        signal.raise_signal(number)
+    return run(coroutine)
+uvloop.run = run_signalled
+main()
+"""
+
+
+def _start_signalled_early(
+    cluster: Cluster, number: signal.Signals, times: int
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-c", _SIGNALLED_EARLY, str(number.value), str(times), "start"]
+    command += ["--config", str(cluster.config_path), "--node", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_node_that_stops_before_its_event_loop_runs(small: Cluster, number: signal.Signals) -> None:
+    small.format()
+    ended = _start_signalled_early(small, number, 1)
+    assert (ended.returncode, ended.stdout) == (ExitStatus.OK, "")
+    (line,) = ended.stderr.splitlines()
+    assert line.endswith(f"stopping after {number.name}")
+    assert small.log_text(1).rstrip().endswith("stopped")
+
+
+def test_a_second_signal_ends_a_node_at_once_before_its_event_loop_runs(small: Cluster) -> None:
+    small.format()
+    ended = _start_signalled_early(small, signal.SIGTERM, 2)
+    assert ended.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in ended.stdout + ended.stderr
 
 
 def test_assertions_switched_off(small: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
