@@ -228,6 +228,15 @@ def test_headers_that_unfold_to_too_many_end_the_connection(blocks: list[bytes],
     assert reader.passed == OPENING + b"".join(calls[:-1])
 
 
+@pytest.mark.parametrize("update", [b"\x20", b"\x3f\xe1\x1f", b"\x3f\x00"])
+def test_the_size_of_the_table_changes_twice_in_a_block_at_most(update: bytes) -> None:
+    reader = Reader(Purse(1_000))
+    reader.feed(OPENING + headers(update * 2 + CALL) + headers(update + CALL, 3))
+    with pytest.raises(Http2Violation, match="too often") as caught:
+        reader.feed(headers(update * 3 + CALL, 5))
+    assert caught.value.code is ErrorCode.COMPRESSION_ERROR
+
+
 def test_a_hundred_headers_pass_as_they_came() -> None:
     reader = Reader(Purse(1_000))
     reader.feed(OPENING + headers(ACCEPT_ENCODING_GZIP * 100))
