@@ -18,12 +18,12 @@ from kquorum.metadata.features import SUPPORTED_FEATURES
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.limits import BudgetLimits, ServerLimits
 from kquorum.network.server import KafkaServer, SharedLimits
+from kquorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.warm_up import warm_up
 from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
-from tests.support.api_calls import response_of
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 
@@ -45,9 +45,9 @@ class AwkwardChannel:
     def __init__(self, seed: int) -> None:
         self._random_source = Random(seed)
 
-    async def request(
-        self, api_key: ApiKey, values: Any, on_doubt: Callable[[], object], **_more: Any
-    ) -> Any:
+    async def call(
+        self, request: EnvelopeRequest, on_doubt: Callable[[], object], **_more: Any
+    ) -> EnvelopeResponse:
         if self._random_source.random() < 0.3:
             on_doubt()
         for _ in range(self._random_source.choice((0, 0, 1, 5))):
@@ -62,14 +62,14 @@ class AwkwardChannel:
                     ErrorCode.none, self._random_source.randbytes(self._random_source.randrange(12))
                 )
             case 3:
-                correlation_id = values["request_data"][4:8]
+                correlation_id = request.request_data[4:8]
                 return _envelope(ErrorCode.none, correlation_id + self._random_source.randbytes(20))
             case _:
-                raise ControllerUnavailable(api_key, 1, "none is known")
+                raise ControllerUnavailable(ApiKey.ENVELOPE, 1, "none is known")
 
 
-def _envelope(error: ErrorCode, data: bytes | None) -> Any:
-    return response_of(ApiKey.ENVELOPE, 0, {"error_code": error, "response_data": data})
+def _envelope(error: ErrorCode, data: bytes | None) -> EnvelopeResponse:
+    return EnvelopeResponse(error_code=error, response_data=data)
 
 
 def small_image() -> MetadataImage:

@@ -19,7 +19,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.raft.adapters.delivery import CommitFeed
 from kquorum.raft.ports import StateMachine
 from kquorum.wire.log_batch import LogBatch
-from kquorum.wire.messages.broker_registration import Feature
+from kquorum.wire.messages.broker_registration import Feature, Listener
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.hosts import CheapDice, Host
 
@@ -173,7 +173,7 @@ class BrokerMachine(Machine):
         number = host.node_id
         world.incarnations += 1
         self.incarnation_id = UUID(int=(number << 64) + world.incarnations)
-        listener = {"name": "PLAINTEXT", "host": f"b{number}", "port": 9092, "security_protocol": 0}
+        listener = Listener(name="PLAINTEXT", host=f"b{number}", port=9092)
         identity = BrokerIdentity(
             broker_id=number,
             cluster_id=CLUSTER_ID,

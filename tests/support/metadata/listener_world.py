@@ -19,7 +19,7 @@ from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader, encode_response_header
 from kquorum.wire.protocol.warm_up import warm_version
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl, creations
-from tests.support.api_calls import as_read, request_of, response_of
+from tests.support.api_calls import as_read, request_of
 from tests.support.controller_world import World
 from tests.support.kio.frames import decode_response, encode_request
 
@@ -122,4 +122,4 @@ class ListenerWorld:
         self.raft_requests.append(context)
         api_key, version = ApiKey(context.header.api_key), context.header.api_version
         asked = ControllerRequest(api_key=api_key, api_version=version, body=request)
-        reply(response_of(api_key, version, refusal(asked, ApiError(ErrorCode.none))))
+        reply(refusal(asked, ApiError(ErrorCode.none)))
