@@ -25,6 +25,8 @@ LOCK_ARGS ?=
 AUDIT_ARGS ?=
 LOCK_VENV := .venv-lock
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests run on the sources, which they also change in places (mutants, planted bugs).
+test test-all mutants simulate jepsen-mutants: export KQUORUM_COMPILED = 0
 
 .PHONY: help
 help:  ## list the targets
@@ -52,8 +54,17 @@ test: $(STAMP) java check  ## check, then every test which is not slow
 	@$(PYTEST) $(PARALLEL) -m 'not slow' -q $(PYTEST_ARGS)
 
 .PHONY: test-all
-test-all: $(STAMP) java check  ## check, then every test, the slow ones too
+test-all: $(STAMP) java check  ## check, then every test, the slow ones too, and those of the compiled core
 	@$(PYTEST) $(PARALLEL) -q $(PYTEST_ARGS)
+	@$(MAKE) test-compiled
+
+.PHONY: compile
+compile: $(STAMP)  ## build the consensus core with mypyc into build/compiled, which nodes then use; a minute (needs a C compiler)
+	@KQUORUM_COMPILED=0 $(BIN)/python -m tools.compile_modules
+
+.PHONY: test-compiled
+test-compiled: compile  ## the tests of the consensus core, on what `make compile` built
+	@KQUORUM_COMPILED=$(CURDIR)/build/compiled $(PYTEST) $(PARALLEL) -q tests/unit/raft tests/scenarios tests/contracts $(PYTEST_ARGS)
 
 .PHONY: check
 check: $(STAMP)  ## formatting, lint, types and layering

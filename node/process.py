@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
+from kquorum import compiled
 from kquorum.network.errors import NetworkError
 from kquorum.node.config.model import ClusterConfig, NodeConfig
 from kquorum.node.errors import AssertionsOff, NodeError
@@ -122,6 +123,7 @@ def _run(
     import uvloop
 
     log.info("starting as %s with cluster id %s", ", ".join(config.process_roles), folders.cluster_id)
+    log.info("compiled modules: %s", compiled.STATE)
     for note in folders.notes:
         log.warning("%s", note)
     POSIX.spares.hold(_SPARE_DESCRIPTORS)

@@ -307,7 +307,7 @@ TRANSITIONS: Final = (
 _LEGAL: Final = frozenset((move.source, move.target, move.epoch) for move in TRANSITIONS)
 
 
-class IllegalTransitionError(AssertionError):
+class IllegalTransitionError(Exception):
     """A change of role that no rule allows."""
 
 
