@@ -34,6 +34,10 @@ class Authentication:
             is_tls = security.ssl_context is not None
             self.principal = security.principal_of_certificate(certificate) if is_tls else ANONYMOUS
 
+    def end(self) -> None:
+        """The connection has closed: what the exchange keeps of the peer's messages is let go."""
+        self._session = self._is_still_valid = None
+
     def may_ask(self, api_key: int, now_s: float) -> bool:
         """As in Kafka: a session that has expired is good for authenticating again, and not even for ApiVersions.
 

@@ -18,6 +18,9 @@ MAX_ITERATIONS = 10_000_000
 GS2_HEADER = "n,,"
 # Of one message. Three are the rule, four Kafka's; before a peer is known it may send half a MiB of them.
 _MAX_ATTRIBUTES = 64
+# Of one message. A server keeps several copies of it until the client's next one, in up to four bytes a character: half
+# a MiB took 8 MB for each connection, before any login.
+MAX_MESSAGE_BYTES = 4_096
 _CHANNEL_BINDING = "biws"  # base64 of "n,,"
 
 
@@ -158,6 +161,8 @@ def client_final_without_proof(nonce: str) -> str:
 
 
 def _text(data: bytes) -> str:
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise ScramError(f"a message has {len(data)} bytes; {MAX_MESSAGE_BYTES} are the most")
     try:
         return data.decode()
     except UnicodeDecodeError:

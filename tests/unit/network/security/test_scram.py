@@ -5,6 +5,7 @@ import base64
 import pytest
 
 from kquorum.network.security.scram import (
+    MAX_MESSAGE_BYTES,
     ClientFirst,
     ScramError,
     ScramKeys,
@@ -227,3 +228,13 @@ def test_the_final_message_repeats_the_header_that_was_sent(header: str) -> None
 def test_keys_are_not_shown() -> None:
     keys = ScramKeys(salt=b"ssss", stored_key=b"kkkk", server_key=b"vvvv", iterations=4096)
     assert repr(keys) == "ScramKeys(iterations=4096)"
+
+
+def test_a_message_has_some_kilobytes_at_most() -> None:
+    """Half a MiB was kept in several copies for each connection, before any login."""
+    message = "n,,n=user,r=" + "x" * (MAX_MESSAGE_BYTES - len("n,,n=user,r="))
+    assert parse_client_first(message.encode()).username == "user"
+    with pytest.raises(ScramError, match="4097 bytes; 4096 are the most"):
+        parse_client_first(message.encode() + b"x")
+    with pytest.raises(ScramError, match="are the most"):
+        parse_client_final(bytes(MAX_MESSAGE_BYTES + 1), parse_client_first(message.encode()))
