@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from kquorum.network.output import LOST, Output
 from kquorum.network.receive_buffer import ReceiveBuffer
-from kquorum.network.replies import ReplyQueue
+from kquorum.network.replies import ReplyQueue, nothing
 from kquorum.network.server_state import ServerState
 from kquorum.network.turns import api_key_of
 
@@ -118,6 +118,8 @@ class FlowControl:
         if self._forgetting is not None:
             self._forgetting.cancel()
         self._is_forgotten = True
+        self._on_room = nothing
+        self._replies.let_go()
         self._state.counters.pending_requests -= self.held_requests
         self._budget.forget(self)
 

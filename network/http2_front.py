@@ -18,6 +18,7 @@ import ssl
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
@@ -242,7 +243,7 @@ class _FrontConnection(asyncio.BufferedProtocol):
         # As one that waits for what all share (network.call_rate).
         self.client: object = certificate or lease.peer.host
         streams = self._streams = Streams(
-            limits.max_concurrent_calls, lambda: state.open_calls.are_too_many(self.client)
+            limits.max_concurrent_calls, partial(state.open_calls.are_too_many, self.client)
         )
         # Of the open streams, those that all clients' sum has.
         self._counted = 0
@@ -318,6 +319,7 @@ class _FrontConnection(asyncio.BufferedProtocol):
         self._count(0)
         if self._server is not None:
             self._server.abort()
+            self._server = None
         self._output.end()
         self._transport = LOST
         if self._name is not None:
@@ -623,6 +625,8 @@ class _ServerSide(asyncio.BufferedProtocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self.is_full = True
+        # Its result refers to this protocol: without this only garbage collection would free both connections.
+        self._opening = None
         self._front.handle_server_lost()
 
 

@@ -14,7 +14,7 @@ _LEAST_PROGRESS_BYTES = 65_536
 
 class LostTransport(asyncio.Transport):
     """Takes the place of a transport that has closed, so that the transport is freed at once: with TLS it holds 50 to
-    300 KB. The connection and its parts refer to each other, so only garbage collection frees them."""
+    300 KB. The connection itself stays while a handler still has one of its requests."""
 
     def is_closing(self) -> bool:
         return True

@@ -8,6 +8,10 @@ from kquorum.wire.protocol.apis import ApiVersion
 from kquorum.wire.protocol.headers import EncodedBody, encode_response_frame
 
 
+def nothing(*_arguments: object) -> None:
+    """In the place of a closed connection's methods, so that its parts do not refer to it, and it is freed."""
+
+
 class PendingReply:
     """The Reply of one request: a callable that encodes the answer, once, when it comes.
 
@@ -163,6 +167,10 @@ class ReplyQueue:
         self._close_calls.clear()
         for call in calls:
             call()
+
+    def let_go(self) -> None:
+        """Refer to the connection no more: further answers change nothing."""
+        self.on_answer = self.on_failure = nothing
 
     def when_closed(self, call: Callable[[], object]) -> Callable[[], None]:
         """`call` is called once, when the connection closes, or now if it has closed. What is returned prevents it."""

@@ -110,6 +110,7 @@ class ServerConnection(asyncio.Protocol):
             log.debug("%s left %d bytes into a frame (%s)", self._lease, unfinished, exc or "closed")
         self._end()
         self._flow_control.end()
+        self._serving.end()
         self._transport = LOST
         if self._places:
             self._loop.call_later(self._state.limits.request_timeout_ms / 1000, self._leave_all)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kquorum.network.aside import is_long_to_read
 from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
-from kquorum.network.replies import PendingReply, ReplyQueue
+from kquorum.network.replies import PendingReply, ReplyQueue, nothing
 from kquorum.network.requests import RequestContext
 from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.server_state import Claim, Peer, ServerState
@@ -130,6 +130,10 @@ class RequestServing:
             state.handler(replace(context, elements=elements, waited_ms=waited_ms), request, reply)
 
         return Reading(read, go_on, reply)
+
+    def end(self) -> None:
+        """The connection is gone: refer to it no more."""
+        self._on_sasl = nothing
 
     def _note_claim(self, frame: bytes) -> None:
         self.claim = max(self.claim, Claim.NODE if goes_first(frame) else Claim.CLIENT)

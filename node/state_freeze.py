@@ -11,8 +11,9 @@ from typing import Final
 
 from kquorum.wire.log_batch import LogBatch
 
-# Their objects take a full collection some 20 ms. Only records count, for a freeze also keeps what then is garbage of
-# the connections that are open (they refer to themselves): clients must not be able to cause one as often as they like.
+# Their objects take a full collection some 20 ms. Only records count: a freeze keeps for good what only garbage
+# collection would free later, so clients must not be able to cause one as often as they like. Connections are freed
+# without it.
 RECORDS_FOR_A_FREEZE: Final = 10_000
 
 

@@ -1,6 +1,7 @@
 """The front before an HTTP/2 server: connections accepted, bytes passed on, and the identity of each."""
 
 import asyncio
+import gc
 import logging
 import ssl
 import stat
@@ -10,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from weakref import ref
 
 import pytest
 
@@ -141,6 +143,23 @@ def test_bytes_go_both_ways_and_the_server_learns_who_the_client_is(run: RunTest
             await until(lambda: rig.front.identity_of(name) is None)
             await until(lambda: not rig.behind.writers)
             assert rig.front.counters.open_connections == 0
+
+    run(test())
+
+
+def test_a_closed_connection_is_freed_without_the_garbage_collector(run: RunTest) -> None:
+    async def test() -> None:
+        async with fronting() as rig:
+            gc.disable()
+            try:
+                _, writer = await rig.connect()
+                writer.write(OPENING + call(1))
+                await until(lambda: rig.behind.all == len(OPENING + call(1)))
+                (connection,) = map(ref, rig.front._state.connections)
+                writer.close()
+                await until(lambda: connection() is None)
+            finally:
+                gc.enable()
 
     run(test())
 

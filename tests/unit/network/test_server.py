@@ -1,7 +1,9 @@
 """A server that is asked politely: replies, their order, pipelining, limits that make it wait, and the way it ends."""
 
 import asyncio
+import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -352,3 +354,29 @@ def test_a_version_that_cannot_be_read_may_not_be_offered() -> None:
         KafkaServer(
             host=HOST, port=0, handler=echo_handler, supported={ApiKey.FETCH: (4, 99)}, listener_name="TEST"
         )
+
+
+def test_a_closed_connection_is_freed_without_the_garbage_collector(run: RunTest) -> None:
+    """`node.state_freeze` would keep it for good otherwise, 6 KB each."""
+
+    async def test() -> None:
+        held: Held = []
+        async with serving(holding_handler(held)) as server:
+            gc.disable()
+            try:
+                async with raw_client(server) as one, raw_client(server) as two:
+                    one.writer.write(echo_request("a", 1))
+                    await until(lambda: len(held) == 1)
+                    held.pop()[2](echo_response(FLEXIBLE, "a"))
+                    assert await one.next_echo() == (1, "a")
+                    two.writer.write(echo_request("b", 2))
+                    await until(lambda: len(held) == 1)
+                    connections = [ref(each) for each in server._state.connections]
+                await until(lambda: not server._state.connections)
+                await until(lambda: [each() for each in connections].count(None) == 1)
+                held.pop()[2](echo_response(FLEXIBLE, "b"))
+                await until(lambda: [each() for each in connections] == [None, None])
+            finally:
+                gc.enable()
+
+    run(test())
