@@ -41,6 +41,7 @@ from kquorum.network.output import LOST, Output
 from kquorum.network.private_folder import SOCKET_NAME, PrivateFolder
 from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
 from kquorum.network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
+from kquorum.network.server_connection import GOODBYE_S
 from kquorum.network.server_state import Claim, Lease, ListenerState, SharedLimits
 from kquorum.network.turns import turns_of
 
@@ -529,6 +530,8 @@ class _FrontConnection(asyncio.BufferedProtocol):
         self._warn(reason)
         self._end()
         self._close_transport()
+        if self._state.security.ssl_context is not None:
+            self._loop.call_later(GOODBYE_S, self._transport.abort)
 
     def _turn_away(self, violation: Http2Violation) -> None:
         """With the reason in HTTP/2's terms, where the client is not amid a frame."""

@@ -34,6 +34,11 @@ log = logging.getLogger("network.server")
 _BURST_BYTES = 65_536
 
 
+# The TLS of uvloop goes on reading until the peer says goodbye too, two seconds at most. A peer that was refused gets
+# less: it can send a gigabyte in that time, all of which has to be decrypted.
+GOODBYE_S = 0.02
+
+
 class ServerConnection(asyncio.Protocol):
     """`closed` is done once the transport is gone."""
 
@@ -374,6 +379,8 @@ class ServerConnection(asyncio.Protocol):
         self._warn_of_closing(reason)
         self._send_ready()
         self.close()
+        if self._state.security.ssl_context is not None:
+            self._loop.call_later(GOODBYE_S, self._transport.abort)
 
     def _warn_of_closing(self, reason: str) -> None:
         self._state.warnings.warning("closing the connection of %s: %s", self._lease, reason)

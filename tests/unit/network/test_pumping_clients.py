@@ -12,8 +12,8 @@ from tests.unit.network.conftest import RunTest
 from tests.unit.network.test_listener_tls import client_context, tls
 from tests.unit.network.test_listener_tls import pem as pem
 
-PUMPED_BYTES = 64_000_000
-MOST_TAKEN_BYTES = 16_000_000
+PUMPED_BYTES = 512_000_000
+MOST_TAKEN_BYTES = 128_000_000
 
 
 def pump(port: int, context: ssl.SSLContext | None) -> int:
