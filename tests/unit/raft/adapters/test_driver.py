@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kquorum.raft.adapters.delivery import CHUNK_BYTES
+from kquorum.raft.adapters.driver import MOST_READ_BYTES
 from kquorum.raft.errors import LogDivergedBelowHighWatermarkError, NotLeaderError
 from kquorum.raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
 from kquorum.raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
@@ -203,6 +204,30 @@ def test_a_slice_is_read_off_the_log_before_the_answer_leaves() -> None:
         assert rig.network.responses == [
             OutboundResponse(3, FetchResponse(leader_id=1, records=batch(0).data + batch(1).data))
         ]
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_the_fetches_of_a_turn_share_what_is_read_and_each_gets_a_batch() -> None:
+    """Each had all that it asked for: sixty Fetches of a whole log were one turn of a second."""
+
+    async def scenario() -> None:
+        rig = Rig()
+        await rig.start()
+        size = MOST_READ_BYTES // 3
+        answers = tuple(
+            OutboundResponse(number, FetchResponse(leader_id=1, records=LogSlice(0, 100_000_000)))
+            for number in range(4)
+        )
+        await rig.carry_out(
+            Ready(append=tuple(batch(offset, size=size) for offset in range(9)), responses=answers)
+        )
+        lengths = [len(each.response.records) // size for each in rig.network.responses]
+        assert lengths == [2, 1, 1, 1]
+        rig.network.responses.clear()
+        await rig.carry_out(Ready(responses=answers[:1]))
+        assert [len(each.response.records) // size for each in rig.network.responses] == [2]
         await rig.driver.stop(1000)
 
     run(scenario())
