@@ -357,7 +357,7 @@ def test_a_version_that_cannot_be_read_may_not_be_offered() -> None:
 
 
 def test_a_closed_connection_is_freed_without_the_garbage_collector(run: RunTest) -> None:
-    """`node.state_freeze` would keep it for good otherwise, 6 KB each."""
+    """`node.state_freeze` would keep it for good otherwise, 4 KB each."""
 
     async def test() -> None:
         held: Held = []
