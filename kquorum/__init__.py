@@ -5,5 +5,11 @@ folders stay at the top of the project; the links make them `kquorum.raft` and s
 editors and for the build alike (docs/packaging.md).
 """
 
-# Before any other module: it decides whether those that were built by `make compile` are used.
-from kquorum import compiled as compiled
+import os
+
+# Where `make compile` has built modules, `kquorum.compiled` has Python find them before other modules are imported.
+# Elsewhere nothing is imported here, for the command has not taken over Ctrl-C yet.
+_asked = os.environ.get("KQUORUM_COMPILED", "")
+_built = os.path.join(os.path.dirname(__file__), "..", "build", "compiled")  # noqa: PTH118, PTH120
+if _asked != "0" and (_asked or os.path.isdir(_built)):  # noqa: PTH112
+    from kquorum import compiled as compiled
