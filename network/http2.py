@@ -26,7 +26,7 @@ MAX_SIZE_UPDATES: Final = 2
 _TIMES_BEFORE_SETTINGS: Final = 4
 
 # What a frame is charged with. A stream is a call, and other frames cost microseconds in gRPC's threads. Long frames
-# cost more, except DATA: headers take a millisecond to decode at their longest, and a setting costs gRPC as much as a
+# cost more, except DATA: headers take up to nine milliseconds to decode, and a setting costs gRPC as much as a
 # frame.
 STREAM_COST: Final = 10
 _FRAME_COST: Final = 1

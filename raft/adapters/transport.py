@@ -298,7 +298,7 @@ class KafkaTransport:
         if isinstance(request.request, FetchRequest):
             annotated = replace(request.request, annotation=self._annotation())
             request = replace(request, request=annotated)
-        self._lane_to(request, endpoint).send(request)
+        self._connection_to(request, endpoint).send(request)
 
     def _fail_soon(self, request: OutboundRequest) -> None:
         """A leader may be known by its id alone, where an old peer named it: the core has to ask another node."""
@@ -306,7 +306,7 @@ class KafkaTransport:
         outcome = RequestFailed(request.correlation_id, request.destination_id, FailureReason.DISCONNECTED)
         asyncio.get_running_loop().call_soon(self._receive, outcome)
 
-    def _lane_to(self, request: OutboundRequest, endpoint: Endpoint) -> PeerConnection:
+    def _connection_to(self, request: OutboundRequest, endpoint: Endpoint) -> PeerConnection:
         key = (request.destination_id, isinstance(request.request, FetchRequest))
         connection = self._connections.get(key)
         if connection is not None and not connection.leads_to(endpoint):
@@ -324,9 +324,9 @@ class KafkaTransport:
     def _sweep_later(self) -> None:
         if self._sweep is None:
             delay_s = self._idle_timeout_ms / 2000
-            self._sweep = asyncio.get_running_loop().call_later(delay_s, self._close_idle_lanes)
+            self._sweep = asyncio.get_running_loop().call_later(delay_s, self._close_idle_connections)
 
-    def _close_idle_lanes(self) -> None:
+    def _close_idle_connections(self) -> None:
         self._sweep = None
         idle = [
             key

@@ -3,8 +3,8 @@
     node a ── 127.0.0.1:p(a, b) ── proxy ── 127.0.0.1:port of b
     node a ── 127.0.0.1:p(b), the door of b, which b advertises ── the same proxy
 
-What a link's faults do to the bytes of a connection, whichever end opened it, is described in `lanes`; how a door
-knows who is at it, in `doors`. No fault but `reset` resets a connection. One that is opened while one of the
+`lanes` describes what a link's faults do to the bytes of a connection, whichever end opened it; `doors` describes how a
+door identifies the node that connects. No fault but `reset` resets a connection. One that is opened while one of the
 directions is cut is accepted (the machine's kernel does that) but not carried on until both are open; if its opener
 gives up before, the peer never hears of it.
 """

@@ -231,8 +231,8 @@ def test_a_closed_connection_leaves_nothing_of_tls_for_the_garbage_collector(run
                     await asyncio.to_thread(ask_and_leave, server.bound_port, context)
                 await until(lambda: not server._state.connections)
                 await until(lambda: not protocols())
-                with socket.create_connection((HOST, server.bound_port)) as stranger:
-                    stranger.sendall(b"\x16\x03\x01\x00\x05hello")
+                with socket.create_connection((HOST, server.bound_port)) as peer:
+                    peer.sendall(b"\x16\x03\x01\x00\x05hello")
                     await until(lambda: server.counters.failed_tls_handshakes == 1)
                 await until(lambda: not protocols())
             finally:
