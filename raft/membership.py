@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kquorum.raft.batches import quorum_batch
 from kquorum.raft.elections import is_foreign_cluster
-from kquorum.raft.leader.fetch_handler import answer_parked_fetch
+from kquorum.raft.leader.fetch_handler import answer_parked_fetch, progress_key
 from kquorum.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -241,7 +241,7 @@ def _begin_last_round(replica: Replica, leader: Leader, change: PendingAdd) -> N
     is answered now, so that the next one comes within a round trip.
     """
     leader.progress[change.request.voter].begin_round(replica.log.log_end_offset)
-    answer_parked_fetch(replica, leader, change.request.voter)
+    answer_parked_fetch(replica, leader, progress_key(replica, change.request.voter))
     if not change.request.ack_when_committed and change.request_id is not None:
         _agree(replica, change.request_id)
         change.request_id = None

@@ -31,6 +31,10 @@ class ReplicaKey:
     id: int
     directory_id: UUID = ZERO_DIRECTORY
 
+    def __hash__(self) -> int:
+        """As equality has it. UUID's own hash, written in Python, would double the time of each lookup."""
+        return hash((self.id, self.directory_id.int))
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -67,7 +71,9 @@ class Voter:
         """Whether `replica` is this voter; a voter without a directory id (static quorum) matches on id alone."""
         if replica.id != self.key.id:
             return False
-        return self.key.directory_id == ZERO_DIRECTORY or replica.directory_id == self.key.directory_id
+        # Every Fetch asks several times: comparing the integers takes a quarter of the time of comparing the UUIDs.
+        directory = self.key.directory_id.int
+        return directory == ZERO_DIRECTORY.int or replica.directory_id.int == directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +235,8 @@ class VoterHistory:
     def __init__(self, static: VoterSet = NO_VOTERS) -> None:
         """`static` is the configuration's (`controller.quorum.voters`), in force while the log says nothing."""
         self.static = static
+        # The newest set; kept, because every turn asks for it dozens of times.
+        self.voters = static
         self._sets: list[VotersAt] = []
         self._versions: list[KRaftVersionAt] = []
 
@@ -242,10 +250,6 @@ class VoterHistory:
         return history
 
     # What is in force
-
-    @property
-    def voters(self) -> VoterSet:
-        return self._sets[-1].voters if self._sets else self.static
 
     @property
     def voters_offset(self) -> int:
@@ -320,11 +324,13 @@ class VoterHistory:
         if self.voters_offset != BEFORE_THE_LOG:
             assert record.voters.overlaps_majority_of(self.voters), (self.voters, record)
         self._sets.append(record)
+        self.voters = record.voters
 
     def truncate_to(self, end_offset: int) -> None:
         """The log was cut: forget what stood at and above `end_offset`."""
         del self._sets[bisect_left(self._sets, end_offset, key=_offset_of) :]
         del self._versions[bisect_left(self._versions, end_offset, key=_offset_of) :]
+        self.voters = self._sets[-1].voters if self._sets else self.static
 
     def trim_to(self, start_offset: int) -> None:
         """The log begins at `start_offset` now: keep what was in force there, and what follows.

@@ -16,9 +16,11 @@ _SPARE_DEADLINES = 64
 class DelayedFetch:
     """A Fetch that waits for records or for a higher high watermark."""
 
+    name: Name
     request_id: int
     request: FetchRequest
     deadline_ms: int
+    is_waiting: bool = True
 
 
 class DelayedFetches:
@@ -30,11 +32,12 @@ class DelayedFetches:
 
     def __init__(self) -> None:
         self._waiting: dict[Name, DelayedFetch] = {}
-        self._due: dict[Name, None] = {}
-        self._unseen: list[Name] = []
+        # By request id: to hash a replica's name takes several times as long.
+        self._due: dict[int, DelayedFetch] = {}
+        self._unseen: list[DelayedFetch] = []
         self._seen_at = (-1, -1)
-        # The earliest first; an entry stays when its Fetch is answered before.
-        self._deadlines: list[tuple[int, int, Name]] = []
+        # The earliest first; an entry stays when its Fetch is answered before. Request ids are unique.
+        self._deadlines: list[tuple[int, int, DelayedFetch]] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -43,57 +46,57 @@ class DelayedFetches:
         return self._waiting.values()
 
     @property
-    def due(self) -> Collection[Name]:
+    def due(self) -> Collection[DelayedFetch]:
         """Those that are to be answered, as of the last `find_due`."""
-        return self._due.keys()
+        return self._due.values()
 
-    def add(self, name: Name, parked: DelayedFetch) -> None:
+    def add(self, delayed: DelayedFetch) -> None:
         """One of this name must not wait already."""
-        assert name not in self._waiting, name
-        self._waiting[name] = parked
-        self._unseen.append(name)
-        heappush(self._deadlines, (parked.deadline_ms, parked.request_id, name))
+        assert delayed.name not in self._waiting, delayed.name
+        self._waiting[delayed.name] = delayed
+        self._unseen.append(delayed)
+        heappush(self._deadlines, (delayed.deadline_ms, delayed.request_id, delayed))
         if len(self._deadlines) > 2 * len(self._waiting) + _SPARE_DEADLINES:
-            self._deadlines = [entry for entry in self._deadlines if self._is_waiting(entry)]
+            self._deadlines = [entry for entry in self._deadlines if entry[2].is_waiting]
             heapify(self._deadlines)
 
     def pop(self, name: Name) -> DelayedFetch | None:
         """Take it out; None where none of this name waits."""
-        self._due.pop(name, None)
-        return self._waiting.pop(name, None)
+        delayed = self._waiting.pop(name, None)
+        if delayed is not None:
+            delayed.is_waiting = False
+            self._due.pop(delayed.request_id, None)
+        return delayed
 
-    def take(self, names: Iterable[Name]) -> list[DelayedFetch]:
-        """Take out those of these names that wait, the oldest first."""
-        taken = [parked for parked in map(self.pop, names) if parked is not None]
-        return sorted(taken, key=lambda parked: parked.request_id)
+    def take(self, fetches: Iterable[DelayedFetch]) -> list[DelayedFetch]:
+        """Take out these, which all wait; the oldest is the first of the answer."""
+        taken = sorted(fetches, key=lambda delayed: delayed.request_id)
+        for delayed in taken:
+            self.pop(delayed.name)
+        return taken
 
     def find_due(self, log_end_offset: int, high_watermark: int, now_ms: int) -> None:
         """Those for which there are records, a newer high watermark (KIP-1166), or no more time. Neither offset goes
         back while a leader leads, so that whatever is due remains so."""
         has_moved = self._seen_at != (log_end_offset, high_watermark)
-        for name in list(self._waiting) if has_moved else self._unseen:
-            parked = self._waiting.get(name)
-            if parked is not None and _has_news(parked.request, log_end_offset, high_watermark):
-                self._due[name] = None
+        for delayed in self._waiting.values() if has_moved else self._unseen:
+            if delayed.is_waiting and _has_news(delayed.request, log_end_offset, high_watermark):
+                self._due[delayed.request_id] = delayed
         self._unseen.clear()
         self._seen_at = (log_end_offset, high_watermark)
         while self._deadlines and self._deadlines[0][0] <= now_ms:
-            entry = heappop(self._deadlines)
-            if self._is_waiting(entry):
-                self._due[entry[2]] = None
+            delayed = heappop(self._deadlines)[2]
+            if delayed.is_waiting:
+                self._due[delayed.request_id] = delayed
 
     def deadlines_ms(self, now_ms: int) -> Iterator[int]:
         """When to answer next: now those that are due, and the first of the others when it runs out of time."""
         if self._due:
             yield now_ms
-        while self._deadlines and not self._is_waiting(self._deadlines[0]):
+        while self._deadlines and not self._deadlines[0][2].is_waiting:
             heappop(self._deadlines)
         if self._deadlines:
             yield self._deadlines[0][0]
-
-    def _is_waiting(self, entry: tuple[int, int, Name]) -> bool:
-        parked = self._waiting.get(entry[2])
-        return parked is not None and parked.request_id == entry[1]
 
 
 def _has_news(request: FetchRequest, log_end_offset: int, high_watermark: int) -> bool:

@@ -1,10 +1,12 @@
 """How a leader serves Fetch and FetchSnapshot, and what it knows of every replica by their fetches (DescribeQuorum)."""
 
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
+from itertools import compress, islice
+from operator import not_
 
 from kquorum.raft.elections import is_foreign_cluster
-from kquorum.raft.leader.delayed_fetches import DelayedFetch, Name
+from kquorum.raft.leader.delayed_fetches import DelayedFetch
 from kquorum.raft.leader.majority import confirm_by_fetch
 from kquorum.raft.log_index import diverging_point, snapshot_needed
 from kquorum.raft.messages import (
@@ -56,20 +58,22 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
         response = replace(_fetch_response(replica), snapshot_id=snapshot_id, diverging=diverging)
         replica.respond(request_id, response)
         return
-    _note_progress(replica, leader, request, now_ms)
+    key = progress_key(replica, request.replica)
+    _note_progress(replica, leader, key, request, now_ms)
     # With this Fetch the replica has given the earlier one up: it waits in one at a time.
-    answer_parked_fetch(replica, leader, request.replica)
+    answer_parked_fetch(replica, leader, key)
     # A client without a replica id may have several fetches parked, so each waits under its request.
-    name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
+    name = key if key.id >= 0 else request_id
     # Parked fetches are bounded: beyond the bound all but voters are answered early, and fetch again.
     is_crowded = len(leader.parked) >= MAX_PARKED and not replica.voters.contains(request.replica)
     wait_ms = min(request.max_wait_ms, CROWDED_WAIT_MS) if is_crowded else request.max_wait_ms
-    leader.parked.add(name, DelayedFetch(request_id, request, now_ms + wait_ms))
+    leader.parked.add(DelayedFetch(name, request_id, request, now_ms + wait_ms))
 
 
-def answer_parked_fetch(replica: Replica, leader: Leader, fetcher: ReplicaKey) -> None:
-    """Answer the Fetch of this replica that waits, if there is one: a live replica fetches again at once."""
-    earlier = leader.parked.pop(_progress_key(replica, fetcher))
+def answer_parked_fetch(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
+    """Answer the Fetch that waits under this key (of `progress_key`), if there is one: a live replica fetches again at
+    once."""
+    earlier = leader.parked.pop(key)
     if earlier is not None:
         # Never "nothing" while there is something: a replica may take that for having it all (`raft.recovery`).
         replica.respond(earlier.request_id, _answer_from(replica, earlier.request))
@@ -149,17 +153,19 @@ def _note_lag(replica: Replica, leader: Leader, request: FetchRequest) -> None:
     """A Fetch that no record answers acknowledges nothing. It says that this replica lacks records which the leader may
     remember it to have had: its disk was damaged, and it asks where the log ends (`raft.recovery`), or comes in by a
     snapshot. It has to catch up once more before it can be added as a voter."""
-    progress = leader.progress.get(_progress_key(replica, request.replica))
+    progress = leader.progress.get(progress_key(replica, request.replica))
     if progress is not None:
         progress.forget_catching_up()
 
 
-def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_ms: int) -> None:
+def _note_progress(
+    replica: Replica, leader: Leader, key: ReplicaKey, request: FetchRequest, now_ms: int
+) -> None:
     """Record what a valid Fetch says (rules R3.3, R6.3): its replica has all below the fetch offset, a voter on its
     disk, and a voter still follows this leader."""
     if request.replica.id < 0:
         return
-    progress = _progress_of(replica, leader, _progress_key(replica, request.replica), now_ms)
+    progress = _progress_of(replica, leader, key, now_ms)
     end_offset = replica.log.log_end_offset
     if request.fetch_offset < progress.end_offset:
         # It has less than it acknowledged.
@@ -207,7 +213,7 @@ def _forget_observers(replica: Replica, leader: Leader, now_ms: int) -> None:
         del leader.progress[known]
 
 
-def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
+def progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
     """A voter known by id alone is tracked under that key, whatever directory id it names."""
     voter = replica.voters.voters.get(fetcher.id)
     return voter.key if voter is not None and voter.matches(fetcher) else fetcher
@@ -220,10 +226,13 @@ def complete_delayed_fetches(replica: Replica, leader: Leader, now_ms: int) -> N
     due = leader.parked.due
     if not due:
         return
-    voters: set[Name] = {voter.key for voter in replica.voters.voters.values() if voter.key in due}
-    others = islice((name for name in due if name not in voters), ANSWERS_A_TURN)
-    for parked in leader.parked.take((*voters, *others)):
-        replica.respond(parked.request_id, _answer_from(replica, parked.request))
+    answered: Iterable[DelayedFetch] = due
+    if len(due) > ANSWERS_A_TURN:
+        is_voter = [replica.voters.contains(delayed.request.replica) for delayed in due]
+        others = islice(compress(due, map(not_, is_voter)), ANSWERS_A_TURN)
+        answered = (*compress(due, is_voter), *others)
+    for delayed in leader.parked.take(answered):
+        replica.respond(delayed.request_id, _answer_from(replica, delayed.request))
 
 
 def _answer_from(replica: Replica, request: FetchRequest) -> FetchResponse:

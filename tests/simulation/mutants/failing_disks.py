@@ -96,8 +96,8 @@ def damaged_log_waits_for_an_empty_answer() -> Patch:
 def displaced_fetch_is_answered_with_nothing() -> Patch:
     """Only a Fetch from the end of the log is answered without records."""
 
-    def curt(replica: Replica, leader: Leader, fetcher: ReplicaKey) -> None:
-        earlier = leader.parked.pop(fetcher)
+    def curt(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
+        earlier = leader.parked.pop(key)
         if earlier is not None:
             replica.respond(earlier.request_id, fetch_handler._fetch_response(replica))
 

@@ -17,30 +17,30 @@ def parked(request_id: int, replica: ReplicaKey, deadline_ms: int) -> DelayedFet
         max_wait_ms=deadline_ms,
         max_bytes=1,
     )
-    return DelayedFetch(request_id, request, deadline_ms)
+    return DelayedFetch(replica, request_id, request, deadline_ms)
 
 
 def test_a_replica_that_fetches_again_and_again_leaves_no_deadlines_behind() -> None:
     """A Fetch may ask to wait for 25 days, and be displaced by the next one at once."""
     fetches, replica, other = DelayedFetches(), ReplicaKey(4), ReplicaKey(5)
-    fetches.add(other, parked(0, other, 7_000))
+    fetches.add(parked(0, other, 7_000))
     for request_id in range(1, 10_000):
         fetches.pop(replica)
-        fetches.add(replica, parked(request_id, replica, FOR_EVER_MS))
+        fetches.add(parked(request_id, replica, FOR_EVER_MS))
     assert len(fetches) == 2
     assert len(fetches._deadlines) < 100
     assert list(fetches.deadlines_ms(0)) == [7_000]
     fetches.find_due(5, 5, 7_000)
-    assert list(fetches.due) == [other]
+    assert [delayed.name for delayed in fetches.due] == [other]
 
 
 def test_the_deadline_of_a_displaced_fetch_does_not_answer_the_next_one() -> None:
     fetches, replica = DelayedFetches(), ReplicaKey(4)
-    fetches.add(replica, parked(1, replica, 100))
+    fetches.add(parked(1, replica, 100))
     fetches.pop(replica)
-    fetches.add(replica, parked(2, replica, 500))
+    fetches.add(parked(2, replica, 500))
     fetches.find_due(5, 5, 100)
     assert not fetches.due
     assert list(fetches.deadlines_ms(100)) == [500]
     fetches.find_due(5, 5, 500)
-    assert list(fetches.due) == [replica]
+    assert [delayed.name for delayed in fetches.due] == [replica]
