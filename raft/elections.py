@@ -288,7 +288,8 @@ def handle_end_quorum_epoch(
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
     """How long this voter waits before it stands (rule R5.2): the first in the list does not wait, each further one
-    waits twice as long up to the maximum, and a voter that is not listed waits for the maximum.
+    waits twice as long up to the maximum, and a voter that is not listed waits for the maximum. The second waits for as
+    long as the first needs if voters refuse its pre-vote, which have not received EndQuorumEpoch yet, and it asks again.
 
     An empty list prefers no voter: a restarted leader does not know how much of its log each has.
     """
@@ -299,7 +300,8 @@ def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -
         return 0
     if position == len(ids):
         return longest
-    return min(longest, (longest >> (len(ids) - 1)) << (position - 1))
+    wait_ms = max(longest >> (len(ids) - 1), 2 * replica.config.pre_vote_retry_ms) << (position - 1)
+    return min(longest, wait_ms)
 
 
 LeaderClaim = BeginQuorumEpochRequest | EndQuorumEpochRequest
