@@ -129,9 +129,13 @@ def load(name: str) -> Any:
     """A command as click calls it; each command line loads one. Raises CliError when a package that it needs is
     missing."""
     from kquorum.cli.clients.security import begin
+    from kquorum.storage.folder_permissions import keep_files_private
 
     begin()
     command = find(name)
+    if command.panel is Panel.READ:
+        # What these commands write holds what the log holds.
+        keep_files_private()
     target = _imported(name, command.run) if isinstance(command.run, str) else command.run
     if isinstance(target, typer.Typer):
         group = typer.main.get_command(target)

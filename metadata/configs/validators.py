@@ -13,6 +13,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
 # What Java takes for blanks around commas.
 _BLANKS = " \t\n\r\f\v"
+_BLANK = re.compile(f"[{_BLANKS}]")
 _DIGITS_AT_MOST = 40
 
 
@@ -50,7 +51,11 @@ def _string(text: str) -> str:
 
 def _list(text: str) -> tuple[str, ...]:
     trimmed = text.strip(_TRIMMED)
-    return tuple(item.strip(_BLANKS) for item in trimmed.split(",")) if trimmed else ()
+    if not trimmed:
+        return ()
+    items = trimmed.split(",")
+    # A list of 32 KB may have 8,000 items.
+    return tuple([item.strip(_BLANKS) for item in items] if _BLANK.search(trimmed) else items)
 
 
 # By the name of the type.
@@ -178,7 +183,7 @@ def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
     return Validator(shown, check, min_length=0 if may_be_empty else 1)
 
 
-_PAIR = re.compile(r"[0-9]+:[0-9]+")
+_PAIRS = re.compile(r"[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*")
 
 
 def throttled_replicas() -> Validator:
@@ -187,7 +192,8 @@ def throttled_replicas() -> Validator:
 
     def check(name: str, value: ConfigValue, _text: str) -> None:
         assert isinstance(value, tuple)
-        if value != ("*",) and not all(_PAIR.fullmatch(item) for item in value):
+        # One match over all items: none of them has a comma.
+        if value not in ((), ("*",)) and _PAIRS.fullmatch(",".join(value)) is None:
             problem = f"{name} must be the literal '*' or a list of replicas in the following format: {form}"
             raise invalid_value(name, f"[{', '.join(value)}]", problem)
 

@@ -34,6 +34,8 @@ _LONGEST_NAME = 240
 _HASH_BYTES = 13
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SEGMENT = re.compile(r"(\d{20})\.log")
+# A batch begins with its base offset.
+_OFFSET_BYTES = 8
 # What a file system or another program keeps beside logs; the first is root's alone on every ext4 disk.
 _NO_LOG_FOLDERS = frozenset({"lost+found"})
 
@@ -154,6 +156,12 @@ def files_of_folder(folder: Path, source: str) -> list[LogFile]:
 def is_log_name(name: str) -> bool:
     """Whether a file of this name is a segment or a snapshot."""
     return _SEGMENT.fullmatch(name) is not None or snapshot_id_of(name) is not None
+
+
+def _first_offset(name: str) -> bytes:
+    """The bytes that a file of this name begins with: a snapshot counts from 0."""
+    segment = _SEGMENT.fullmatch(name)
+    return (0 if segment is None else int(segment[1])).to_bytes(_OFFSET_BYTES, "big")
 
 
 def reading_order(file: LogFile) -> tuple[bool, int, int]:
@@ -371,7 +379,8 @@ def why_not_a_log(name: str, buffer: memoryview) -> str | None:
     try:
         read_batch_header(buffer)
     except CorruptBatch as error:
-        return f"it does not begin with a record batch ({error.reason})"
+        begins_as_named = is_log_name(name) and bytes(buffer[:_OFFSET_BYTES]) == _first_offset(name)
+        return None if begins_as_named else f"it does not begin with a record batch ({error.reason})"
     except BufferUnderflow as error:
         has_magic = len(buffer) > _MAGIC_POSITION and buffer[_MAGIC_POSITION] == MAGIC
         may_be_torn = is_log_name(name) and (has_magic or len(buffer) <= _MAGIC_POSITION)

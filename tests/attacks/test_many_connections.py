@@ -2,6 +2,7 @@
 its peers) comes in between. Counted in requests for each iteration of the loop, not in time."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -24,6 +25,7 @@ from tests.attacks.long_bodies import long_request
 from tests.attacks.rig import rig
 from tests.support.api_calls import request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.support.network.peers import until
 from tests.support.single_node import HOST
 
 ALL_TOPICS = {
@@ -198,6 +200,56 @@ def test_a_request_that_is_never_answered_holds_other_long_ones_up_for_a_time_on
             writer.write(frame)
             async with asyncio.timeout(30):
                 assert await reader.readexactly(4)
+            writer.close()
+
+    asyncio.run(work())
+
+
+def test_an_answered_long_request_makes_room_while_its_connection_stays(tmp_path: Path) -> None:
+    """The room of a request came back when its connection closed, at the latest: one that stays needs it before."""
+
+    async def work() -> None:
+        async with rig(tmp_path, topics=1) as built:
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), MOST_ELEMENTS // 2 + 1))
+            reader, writer = await asyncio.open_connection(HOST, built.broker.bound_port)
+            for _ in range(3):
+                writer.write(frame)
+                async with asyncio.timeout(30):
+                    await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            assert not built.broker._state.shared.long_requests._elements
+            writer.close()
+
+    asyncio.run(work())
+
+
+def test_a_long_request_of_a_client_that_has_gone_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async with rig(tmp_path, topics=1) as built:
+            state = built.broker._state
+            frame = encode_frame(long_request(ApiKey.METADATA, ("topics",), TOPICS))
+            goes_on, begun, begin = threading.Event(), [0], state.reader.begin
+
+            def held(read: Callable[[], Any]) -> Any:
+                begun[0] += 1
+                return begin(lambda: (goes_on.wait(60), read())[1])
+
+            monkeypatch.setattr(state.reader, "begin", held)
+            peers = [await asyncio.open_connection(HOST, built.broker.bound_port)]
+            peers[0][1].write(frame)
+            await until(lambda: begun[0] == 1)
+            peers.append(await asyncio.open_connection(HOST, built.broker.bound_port))
+            peers[1][1].write(frame)
+            await until(lambda: len(state.shared.long_requests._waiting) == 1)
+            connections = len(state.connections)
+            peers[1][1].transport.abort()
+            await until(lambda: len(state.connections) < connections)
+            goes_on.set()
+            reader, writer = peers[0]
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            await until(lambda: not state.shared.long_requests._waiting)
+            assert begun[0] == 1
             writer.close()
 
     asyncio.run(work())

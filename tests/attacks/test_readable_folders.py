@@ -37,6 +37,16 @@ def test_formatting_leaves_nothing_to_others(tmp_path: Path, made_before: int | 
     assert exposed == []
 
 
+def test_what_a_command_writes_of_a_log_is_left_to_no_other(tmp_path: Path) -> None:
+    assert run(["format", "-c", str(write_controller(tmp_path))]) == 0
+    os.umask(0o022)
+    run(["log", "dump", str(tmp_path / "data")])
+    (tmp_path / "written").mkdir()
+    (tmp_path / "written" / "table.csv").touch()
+    assert stat.S_IMODE((tmp_path / "written").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "written" / "table.csv").stat().st_mode) == 0o600
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o701, 0o704, 0o770])
 def test_a_node_makes_a_folder_private_that_others_can_open(tmp_path: Path, mode: int) -> None:
     """Folders of Apache Kafka are open to all."""

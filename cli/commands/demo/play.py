@@ -13,6 +13,7 @@ from kquorum.cli.processes import NodeFailed, NodeGroup, NodeProcess
 from kquorum.node.config.load import load_config
 from kquorum.node.config.materialise import with_free_ports
 from kquorum.node.config.model import ClusterConfig
+from kquorum.storage.folder_permissions import keep_files_private
 
 DATA_FOLDER = "cluster"
 REAL_LOGS_BESIDE = Path("../shared/real-logs")
@@ -21,6 +22,7 @@ REAL_LOGS_BESIDE = Path("../shared/real-logs")
 def play(config: Path, log_dir: str, out: Path) -> None:
     """Raises CliError where the demo cannot begin, or a node fails."""
     began = time.monotonic()
+    keep_files_private()
     check_java()
     real_logs = _real_logs(log_dir)
     out = out.absolute()

@@ -1,7 +1,8 @@
 """IncrementalAlterConfigs and AlterConfigs (rule C15): the checks of a change and its records.
 
 The checks are those of Kafka's ConfigurationControlManager and ControllerConfigurationValidator. Each resource succeeds
-or fails alone; what succeeds is one batch.
+or fails alone. What succeeds is one batch; a long request is decided in parts, with a batch for each
+(`metadata.controller.divided_requests`).
 """
 
 from collections import Counter

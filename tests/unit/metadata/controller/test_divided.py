@@ -7,11 +7,13 @@ import pytest
 
 from kquorum.metadata.controller import controller as controller_module
 from kquorum.metadata.controller import divided_requests
+from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller_apis import HANDLERS
 from kquorum.metadata.forwarding import is_for_the_leader
+from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -215,3 +217,94 @@ def test_what_makes_the_controller_fail_in_one_part_is_not_offered_to_the_next(
     entries = answers[0].topics
     assert [entry.name for entry in entries] == [f"t{number}" for number in range(40)]
     assert {entry.error_code for entry in entries} == {ErrorCode.unknown_server_error}
+
+
+LEADER_THROTTLED = "leader.replication.throttled.replicas"
+
+
+def altered(name: str, value: str, key: str = LEADER_THROTTLED) -> dict[str, Any]:
+    """A resource of IncrementalAlterConfigs: one config of a topic is set."""
+    config = {"name": key, "config_operation": 0, "value": value}
+    return {"resource_type": TOPIC, "resource_name": name, "configs": [config]}
+
+
+def replaced(name: str, value: str) -> dict[str, Any]:
+    """A resource of AlterConfigs."""
+    return {
+        "resource_type": TOPIC,
+        "resource_name": name,
+        "configs": [{"name": LEADER_THROTTLED, "value": value}],
+    }
+
+
+def replicas(count: int) -> str:
+    return ",".join(f"{each}:1" for each in range(count))
+
+
+@pytest.mark.parametrize(
+    ("api_key", "resource"), [(ApiKey.INCREMENTAL_ALTER_CONFIGS, altered), (ApiKey.ALTER_CONFIGS, replaced)]
+)
+def test_configs_with_long_values_are_altered_in_several_turns(api_key: ApiKey, resource: Any) -> None:
+    """200 topics with two values of 32 KB each held the leader for half a second."""
+    names = [f"t{number}" for number in range(8)]
+    world = world_of(*map(topic, names))
+    value = replicas(4_000)
+    resources = [resource(name, value) for name in (*names, "missing")]
+    answers = world.send(api_key, 1, resources=resources, validate_only=False)
+    assert not answers
+    assert turns_until_answered(world, answers) > 3
+    told = {each.resource_name: each.error_code for each in answers[0].responses}
+    assert list(told) == [*names, "missing"]
+    assert told.pop("missing") is ErrorCode.unknown_topic_or_partition
+    assert set(told.values()) == {ErrorCode.none}
+    configs = world.controller.committed_image.configs.resources
+    assert all(configs[ConfigResource(TOPIC, name)][LEADER_THROTTLED] == value for name in names)
+
+
+def test_what_a_resource_has_already_counts_as_well() -> None:
+    """All configs of a topic are checked with each change of one of them."""
+    names = [f"t{number}" for number in range(8)]
+    world = world_of(*map(topic, names))
+    long = [altered(name, replicas(4_000)) for name in names]
+    turns_until_answered(
+        world, world.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=long, validate_only=False)
+    )
+    resources = [altered(name, "77777", "retention.ms") for name in names]
+    answers = world.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources, validate_only=False)
+    assert not answers
+    assert turns_until_answered(world, answers) > 3
+    assert {each.error_code for each in answers[0].responses} == {ErrorCode.none}
+
+
+def test_a_resource_that_is_named_twice_is_refused_wherever_it_stands() -> None:
+    names = [f"t{number}" for number in range(60)]
+    world = world_of(topic("twice"), *map(topic, names))
+    resources = [altered(name, "1:1") for name in ("twice", *names, "twice")]
+    answers = world.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources, validate_only=False)
+    assert turns_until_answered(world, answers) > 1
+    codes = [(each.resource_name, each.error_code) for each in answers[0].responses]
+    assert codes.count(("twice", ErrorCode.invalid_request)) == 2
+    assert len(codes) == 62
+    assert ConfigResource(TOPIC, "twice") not in world.controller.image.configs.resources
+
+
+def test_more_configs_than_an_operation_may_write_are_refused_as_a_whole() -> None:
+    names = [f"t{number}" for number in range(60)]
+    world = World(ControllerConfig(max_records_per_batch=50)).lead().add_brokers(1, 2, 3)
+    for name in names:
+        world.create(topic(name))
+    resources = [altered(name, "1:1") for name in names]
+    answer = world.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources, validate_only=False)
+    assert {each.error_code for each in answer.responses} == {ErrorCode.policy_violation}
+    assert not world.controller.image.configs.resources
+
+
+def test_topics_with_long_configs_are_created_in_several_turns() -> None:
+    world = world_of()
+    names = [f"t{number}" for number in range(8)]
+    configs = [{"name": LEADER_THROTTLED, "value": replicas(4_000)}]
+    topics = [{**topic(name), "configs": configs} for name in names]
+    answers = world.send(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout=1000)
+    assert not answers
+    assert turns_until_answered(world, answers) > 3
+    assert {each.error_code for each in answers[0].topics} == {ErrorCode.none}

@@ -98,6 +98,12 @@ def test_a_snapshot_without_its_footer_is_no_base(tmp_path: Path) -> None:
     )
 
 
+def with_another_magic() -> bytes:
+    data = bytearray(first_segment().data)
+    data[16] = 7
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "is_log"),
     [
@@ -114,6 +120,10 @@ def test_a_snapshot_without_its_footer_is_no_base(tmp_path: Path) -> None:
         ("00000000000000000000.log", bytes(100), True),
         ("zeros", bytes(100), False),
         ("copy-of-a-log", bytes(first_segment().data), True),
+        ("00000000000000000000.log", with_another_magic(), True),
+        ("00000000000000000000-0000000000.checkpoint", with_another_magic(), True),
+        ("00000000000000000001.log", with_another_magic(), False),
+        ("copy-of-a-log", with_another_magic(), False),
         ("00000000000000000000.log", bytes(first_segment().data[:30]), True),
     ],
 )
