@@ -25,7 +25,7 @@ def keys(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List all config keys: type, default, lawful values, which part reads it, and what it is for."""
+    """List all config keys: type, default, valid values, the part that reads the key, and its meaning."""
     from kquorum.cli.output import print_json
 
     found = _found(names or [], scope)

@@ -112,7 +112,8 @@ def add_voter(
     its directory id and its listener. If a check fails, the command changes nothing, shows the reason and the remedy,
     and exits with 1.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_add_voter, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_add_voter
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_add_voter(
@@ -138,7 +139,8 @@ def remove_voter(
     If the node runs, it continues as an observer. It does not become a voter again by itself. If a check fails, the
     command changes nothing and exits with 1.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_remove_voter, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_remove_voter
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
@@ -162,7 +164,8 @@ def transfer_leadership(
     The command asks the leader over gRPC (kquorum.grpc.listener in the config, or --grpc), because Kafka's protocol has
     no such request.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_transfer, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_transfer
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_transfer(target, node_id, grpc=grpc, dry_run=dry_run, wait=wait)
@@ -185,7 +188,8 @@ def upgrade(
     The command does the same as `kafka-features upgrade --feature kraft.version=1`, and cannot be undone. Afterwards
     controller.quorum.voters has no effect: set controller.quorum.bootstrap.servers instead.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_upgrade, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_upgrade
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
