@@ -8,7 +8,7 @@ Where it has just done so it is not asked for the contrary at once: of a broker 
 and tells only then that the broker is fenced.
 
 Sans-IO: its runner passes in each image, asks for the request that is due, and passes in the outcome. One request is
-under way at a time. The manager asks for a partition again only after an image with a newer partition epoch, or a pause.
+under way at a time. It asks for a partition again only after an image with a newer partition epoch, or a pause.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -40,7 +40,7 @@ def create(
         typer.Option(
             "--replication-factor",
             "-r",
-            help="Replicas of each partition; -1 means the cluster's default.replication.factor.",
+            help="-1 for default.replication.factor of the cluster.",
         ),
     ] = -1,
     topic_config: Annotated[
