@@ -6,7 +6,8 @@ when the directory it was in is gone (LOST, or the id of one that was replaced).
 the directory that holds the fewest, and says so; these brokers hold no logs, and only say so. What lies in a directory
 of ours that has failed stays there, for it may come back.
 
-Sans-IO: told of images, asked for the request that is due, told of its outcome. One request is under way at a time.
+Sans-IO: its runner passes in each image, asks for the request that is due, and passes in the outcome. One request is
+under way at a time.
 What was assigned is forgotten: the image tells if it has to be assigned again.
 """
 

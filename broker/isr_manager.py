@@ -7,8 +7,8 @@ It never asks to shrink an ISR: that, too, follows from a broker's state alone, 
 Where it has just done so it is not asked for the contrary at once: of a broker with many partitions it cleans up first
 and tells only then that the broker is fenced.
 
-Sans-IO: told of images, asked for the request that is due, told of its outcome. One request is under way at a time; a
-partition which was asked for is not asked for again until an image with a newer partition epoch, or a pause, has come.
+Sans-IO: its runner passes in each image, asks for the request that is due, and passes in the outcome. One request is
+under way at a time. It asks for a partition again only after an image with a newer partition epoch, or a pause.
 """
 
 from collections.abc import Collection, Iterable, Iterator

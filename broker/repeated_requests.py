@@ -40,7 +40,7 @@ class Watched:
 
 
 class RepeatedRequests:
-    """`observe` is to be told of every image, in order."""
+    """Pass every image to `observe`, in order."""
 
     def __init__(self, configs_of: ConfigsOf, *, token_secret_key: str | None = None) -> None:
         self._answers = ForwardedResponseRecovery(configs_of, token_secret_key)

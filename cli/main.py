@@ -74,7 +74,7 @@ def _interrupted() -> int:
 
 
 def _seen_enough() -> int:
-    """The reader of the output closed the pipe (`kquorum log dump ... | head`), which is no failure."""
+    """The reader of the output closed the pipe (`kquorum log dump ... | head`), which is a success."""
     sys.stdout = None
     return ExitStatus.OK
 

@@ -31,21 +31,21 @@ ConfigPath = Annotated[
 ]
 MaybeConfigPath = Annotated[
     Path | None,
-    typer.Option("--config", "-c", envvar="KQUORUM_CONFIG", help="A config that tells where the cluster is."),
+    typer.Option("--config", "-c", envvar="KQUORUM_CONFIG", help="A config with the cluster's addresses."),
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Where relative log.dirs are; the current folder without it."),
+    typer.Option("--data-dir", help="The base of relative log.dirs; the current folder by default."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
-TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=1, help="How long it may take, all in all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=1, help="Time limit of the whole command.")]
 Reason = Annotated[
     str | None,
     typer.Option(
         "--reason",
         metavar="WORDS",
         callback=_checked_reason,
-        help="Why, for the audit note that stands in the log with the change.",
+        help="The reason, for the audit note that precedes the change in the log.",
     ),
 ]
 BootstrapServer = Annotated[

@@ -1,14 +1,16 @@
 """From an accepted socket to an open connection: the limits first, then TLS where the listener has it."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from kquorum.network.connection_quota import Refusal
+from kquorum.network.listening import Listening
 from kquorum.network.security.errors import UnnamedCertificate
 from kquorum.network.security.handshake import CONNECTION
 from kquorum.network.security.tls_reasons import tls_reason
@@ -28,6 +30,36 @@ class Connection(Member, Protocol):
     def connection_lost(self, exc: Exception | None) -> None: ...
 
 
+MakeConnection = Callable[[Lease, asyncio.Transport, bytes | None], Connection]
+
+
+def accept_at(
+    sockets: Sequence[socket.socket],
+    state: ListenerState,
+    loop: asyncio.AbstractEventLoop,
+    make: MakeConnection,
+) -> Listening:
+    """Accept connections at the sockets from now on, within the listener's limits."""
+    return Listening(
+        loop, sockets, lambda accepted, peer: Acceptance(state, loop, accepted, peer, make).begin()
+    )
+
+
+async def close_connections(state: ListenerState) -> None:
+    """What is under way may go out, for `drain_timeout_ms` at most. Then all connections are closed."""
+    connections = tuple(state.connections)
+    for connection in connections:
+        connection.drain()
+    all_closed = asyncio.gather(*(connection.closed for connection in connections))
+    with contextlib.suppress(TimeoutError):
+        # Shielded: the futures belong to the connections, and are waited for once more below.
+        await asyncio.wait_for(asyncio.shield(all_closed), state.limits.drain_timeout_ms / 1000)
+    # Not `connections`: the handshake of one may have ended meanwhile, and put another one in its place.
+    for connection in tuple(state.connections):
+        connection.abort()
+    await all_closed
+
+
 class Acceptance(asyncio.Protocol):
     """The protocol of a socket until its connection takes over; `closed` is done when it does, too.
 
@@ -40,7 +72,7 @@ class Acceptance(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         accepted: socket.socket,
         address: tuple[object, ...],
-        make: Callable[[Lease, asyncio.Transport, bytes | None], Connection],
+        make: MakeConnection,
     ) -> None:
         self._make = make
         self._state = state

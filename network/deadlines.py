@@ -32,22 +32,22 @@ class Deadlines:
         return f"it left {output.unsent_bytes} bytes of output waiting for {timeout_ms} ms"
 
     def late_peer(
-        self, now_s: float, intake: ReceiveBuffer | None, authentication: Authentication, *, has_asked: bool
+        self, now_s: float, received: ReceiveBuffer | None, authentication: Authentication, *, has_asked: bool
     ) -> str | None:
         """Why to close the connection of a peer that sends too slowly; None if nothing is wrong.
 
-        `intake` is None while the server does not read: then the peer is not to blame. `has_asked`: a whole request has
-        arrived. A listener with `evicts_after_idle_ms` closes connections that send none soon, so that they do not
+        `received` is None while the server does not read: then the peer is not to blame. `has_asked`: a whole request
+        has arrived. A listener with `evicts_after_idle_ms` closes connections that send none soon, so that they do not
         fill it up.
         """
-        if intake is not None and intake.is_overdue(now_s):
+        if received is not None and received.is_overdue(now_s):
             self._state.counters.unfinished_frames_closed += 1
-            return f"it sent {intake.half_read_bytes} bytes of a frame and did not complete it in time"
+            return f"it sent {received.half_read_bytes} bytes of a frame and did not complete it in time"
         timeout_ms = self._state.security.handshake_timeout_ms
         if authentication.principal is None and now_s - self.opened_at_s > timeout_ms / 1000:
             self._state.counters.unauthenticated_connections_closed += 1
             return f"it did not authenticate within {timeout_ms} ms"
-        if self._state.limits.evicts_after_idle_ms is None or has_asked or intake is None:
+        if self._state.limits.evicts_after_idle_ms is None or has_asked or received is None:
             return None
         if now_s - self.opened_at_s > timeout_ms / 1000:
             self._state.counters.unfinished_frames_closed += 1

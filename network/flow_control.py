@@ -37,7 +37,7 @@ class FlowControl:
         self,
         state: ServerState,
         transport: asyncio.Transport,
-        intake: ReceiveBuffer,
+        received: ReceiveBuffer,
         output: Output,
         replies: ReplyQueue,
         loop: asyncio.AbstractEventLoop,
@@ -47,7 +47,7 @@ class FlowControl:
         self._limits = state.limits
         self._budget = state.shared.budget
         self._transport = transport
-        self._received = intake
+        self._received = received
         self._output = output
         self._replies = replies
         self._loop = loop
@@ -79,9 +79,9 @@ class FlowControl:
         """Tell the budget what the connection holds now."""
         if self._is_forgotten:
             return
-        intake, replies = self._received, self._replies
-        half_read_bytes = intake.half_read_bytes
-        held_bytes = half_read_bytes + intake.queued_bytes + replies.request_bytes + replies.held_bytes
+        received, replies = self._received, self._replies
+        half_read_bytes = received.half_read_bytes
+        held_bytes = half_read_bytes + received.queued_bytes + replies.request_bytes + replies.held_bytes
         held_bytes += self._output.unsent_bytes
         requests = (replies.unanswered, replies.unanswered_first)
         if held_bytes != self.held_bytes or requests != (self.held_requests, self.held_first):

@@ -11,7 +11,6 @@ gRPC knows a connection by the name that the front's end of it is bound to; `ide
 """
 
 import asyncio
-import contextlib
 import logging
 import socket
 import ssl
@@ -22,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
-from kquorum.network.acceptance import Acceptance
+from kquorum.network.acceptance import accept_at, close_connections
 from kquorum.network.bounded_log import BoundedLog
 from kquorum.network.call_rate import Bucket, SharedBucket
 from kquorum.network.connection_quota import CreationRate
@@ -188,9 +187,7 @@ class Http2Front:
             return _FrontConnection(state, loop, lease, transport, certificate)
 
         sockets = await listening_sockets(loop, self.host, self.port)
-        self._listening = Listening(
-            loop, sockets, lambda accepted, peer: Acceptance(state, loop, accepted, peer, make).begin()
-        )
+        self._listening = accept_at(sockets, state, loop, make)
         self._check_deadlines()
 
     def stop_accepting(self) -> None:
@@ -204,16 +201,8 @@ class Http2Front:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        state = self._state
-        for connection in tuple(state.connections):
-            connection.drain()
-        all_closed = asyncio.gather(*(connection.closed for connection in state.connections))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(all_closed), state.limits.drain_timeout_ms / 1000)
-        for connection in tuple(state.connections):
-            connection.abort()
-        await all_closed
-        state.folder.remove()
+        await close_connections(self._state)
+        self._state.folder.remove()
 
     def _check_deadlines(self) -> None:
         now_s = self._loop.time()

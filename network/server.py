@@ -6,12 +6,11 @@ connection it came on, with one line in the log.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
 
-from kquorum.network.acceptance import Acceptance
+from kquorum.network.acceptance import accept_at, close_connections
 from kquorum.network.api_versions import NO_FEATURES, ApiVersionsAnswers, ServerFeatures
 from kquorum.network.authentication import SASL_VERSIONS
 from kquorum.network.bounded_log import BoundedLog
@@ -116,9 +115,7 @@ class KafkaServer:
         def make(lease: Lease, transport: asyncio.Transport, certificate: bytes | None) -> ServerConnection:
             return ServerConnection(self._state, loop, lease, transport, certificate)
 
-        self._listening = Listening(
-            loop, sockets, lambda accepted, peer: Acceptance(self._state, loop, accepted, peer, make).begin()
-        )
+        self._listening = accept_at(sockets, self._state, loop, make)
         self._check_deadlines(loop)
 
     async def stop(self) -> None:
@@ -130,20 +127,9 @@ class KafkaServer:
         listening.close()
         if self._timer is not None:
             self._timer.cancel()
-        await self._close_connections()
+        await close_connections(self._state)
         self._state.reader.close()
         self._state.importer.close()
-
-    async def _close_connections(self) -> None:
-        connections = tuple(self._state.connections)
-        for connection in connections:
-            connection.drain()
-        all_closed = asyncio.gather(*(connection.closed for connection in connections))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(all_closed), self._state.limits.drain_timeout_ms / 1000)
-        for connection in tuple(self._state.connections):
-            connection.abort()
-        await all_closed
 
     def _check_deadlines(self, loop: asyncio.AbstractEventLoop) -> None:
         now_s = loop.time()

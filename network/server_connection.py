@@ -35,7 +35,7 @@ _BURST_BYTES = 65_536
 
 
 # The TLS of uvloop goes on reading until the peer says goodbye too, two seconds at most. A peer that was refused gets
-# less: it can send a gigabyte in that time, all of which has to be decrypted.
+# less: it can send a gigabyte in that time, and the node would have to decrypt it all.
 GOODBYE_S = 0.02
 
 

@@ -144,7 +144,7 @@ class BrokerRole:
             mark_clean_shutdown(self._config.log_dirs, self.lifecycle.broker_epoch)
 
     def attach(self) -> None:
-        """Before the first image comes: all of them are to be seen."""
+        """Call this before the first image is published."""
         heartbeats = self._member.channel(
             "heartbeat", retry_timeout_ms=self._timing().request_retry_timeout_ms
         )

@@ -10,7 +10,7 @@ log = logging.getLogger("node.full_disk")
 
 
 def space_teller(folder: Path) -> Callable[[bool], None]:
-    """To be told of each change: True when writes are paused."""
+    """Called at each change: True when writes are paused."""
 
     def tell(is_full: bool) -> None:
         if is_full:

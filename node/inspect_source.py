@@ -11,8 +11,8 @@ from kquorum.node.commit_watch import CommitWatch
 from kquorum.node.quorum_member import QuorumMember
 from kquorum.raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from kquorum.raft.errors import NotLeaderError
+from kquorum.regular_files import open_regular
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
-from kquorum.storage.file_system import open_regular
 
 ImageCallback = Callable[[object, MetadataImage], None]
 

@@ -1,70 +1,15 @@
 """What a replica may do after a restart: its first role, and the limits of one that lost its election state or records.
 
-# The first role (rule R4.2)
+A replica never starts as a leader or a candidate: it may have lost records that it had not flushed (rule R4.2).
 
-A replica never starts as a leader or a candidate: records that it had not flushed when it died may be gone. See
-`enter_first_role`.
+A replica that lost its election state fetches anonymously and grants no vote (rule P3). It recovers once every other
+voter has named the same leader, that leader has committed in its epoch, and this replica has what that leader had.
 
-# A lost election state
+A replica with a damaged log does not become a candidate, and votes only for a log that ends with an epoch above the one
+in which it started (rule P4). It recovers once its flushed log has a later epoch, or reaches the end that the leader of
+that epoch has named.
 
-The replica has forgotten votes that it gave and records that it acknowledged. If it went on, a leader that was deposed
-with its help could commit once more, and an epoch in which it voted could get a second leader. So it fetches
-anonymously, grants no vote and writes no election state, until
-
-1. every other voter has said since the start that it follows (or is) the same leader in the same epoch: then no
-   replica can be elected in a later epoch by a vote that was forgotten here;
-2. that leader has committed a record of its epoch, so that its high watermark is not one that it merely remembers; and
-3. this replica has on its disk all that the leader had at some moment since the start: then whatever it acknowledged
-   to that leader is there again, for it acknowledges nothing meanwhile. An answer without records says so. Under load
-   there may be no such answer for as long as the load lasts. So the replica first asks the leader where its log ends
-   (by a Fetch from the farthest offset there is, as for a damaged log), and what the leader had then is enough. That
-   one Fetch carries this replica's name: its answer is a divergence, so it acknowledges nothing, and the leader learns
-   from it that this replica has to catch up once more before it can be added as a voter.
-
-That is stricter than Viewstamped Replication's recovery (Liskov and Cowling, 2012, section 4.3), whose views have no
-votes to be forgotten.
-
-# A damaged log
-
-The log has lost records that the replica may have acknowledged, and the replica remembers its votes. The log was
-opened as far as it is sound, and the rest is fetched again. Let E be the epoch of the replica when it started: it has
-acknowledged nothing in a later epoch. (Its epoch is on the disk before the first Fetch in it leaves.) Until its log is
-whole the replica does not stand for election, and gives its vote only to a candidate whose last record is of an epoch
-above E. The log is whole, and the replica a voter like any other, once what it has flushed ends
-
-1. with a record of an epoch above E; or
-2. with a record of epoch E, at or beyond the offset where the leader of E has said since the start that its own log
-   ended.
-
-The replica asks for that end by a Fetch from the farthest offset of epoch E there is. The answer is that the logs
-diverge, and where: at the end of the leader's log. A leader does not count a Fetch that it answers so, and this one
-acknowledges nothing. It carries this replica's name all the same: the leader may remember that this replica was caught
-up once, and must not add it as a voter for that (`raft.leader.fetch_handler`). An empty answer to a Fetch says the
-same of the offset that it asked for. The high watermark does not: of what this replica acknowledged, the last part may
-be committed later, by an acknowledgement that is still under way or by another voter's. And a replica that waited for
-an empty answer alone might wait for ever: under load there is always more, and once that leader is gone no node can
-give it.
-
-Why no record that was committed with its help can be lost by that. Let the replica have acknowledged record r in an
-epoch e <= E, and a majority with it, so that r is committed. Take the first leader above e whose log lacks r. Some
-voter both acknowledged r and voted for that leader; if it was another voter, it refused as always (Raft 5.4.3). So it
-was this one, after it was damaged (before that it compared what it had). If its log was not whole, the candidate's
-last record was of an epoch d > E >= e: the leader of d had r (it is an earlier leader above e), and the candidate's
-log agrees with that of d's leader up to its record of d, so it has r too. If its log was whole by 1, it has a record
-of an epoch above E, hence r by the same argument, and the replica compares as always. If it was whole by 2, it shares
-a record of epoch E with the leader of E, and so all of that leader's log up to there (Raft 5.3, log matching). Of that
-r is part: either r was acknowledged to that very leader, before it named the end of a log that only grew; or e < E,
-and the leader of E had r when it was elected, below the first record of its own. Both conditions are about what is on
-the disk, not about which node leads now: the last flush may end when that leader is gone.
-
-What the replica fetches meanwhile it acknowledges under its own name. That is true whatever was lost: it is on its
-disk now. In epoch E such an acknowledgement is like the earlier ones above. In a later epoch it commits nothing before
-it covers the first record of that epoch, since no leader counts less (Raft 5.4.2), and then the log is whole by 1. So
-the leader keeps a majority that fetches from it. It brings back even a majority of damaged voters, as long as it goes
-on leading; without it they wait for the others, since no other replica can tell them what they had.
-
-Nothing else is needed: no confirmations of the leader as for a lost election state, for the votes are known. What is
-lost may be cut rather than come back: of what was never committed, the leader may have another version, or none.
+docs/recovery-rules.md has the conditions in full, and the proof that they lose no committed record.
 """
 
 from dataclasses import replace

@@ -1,14 +1,12 @@
 """A lock on a folder, for as long as the process lives."""
 
-import errno
 import fcntl
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kquorum.spark_replay.decode.files import NotRegular
+from kquorum.regular_files import open_regular
 
 
 class FolderTaken(Exception):
@@ -21,16 +19,8 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
 
     Raises FolderTaken, NotRegular for a link or another thing of this name, and OSError.
     """
-    flags = os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT)
+    descriptor = open_regular(path, os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT)
     try:
-        descriptor = os.open(path, flags, 0o600)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotRegular(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
-        raise
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -7,10 +7,10 @@ was not flushed, tears, runs full or fails (`tests/support/fault_file_system.py`
 import errno
 import mmap
 import os
-import stat
 from pathlib import Path
 from typing import Protocol
 
+from kquorum.regular_files import open_regular
 from kquorum.storage.spare_descriptors import SpareDescriptors
 
 Content = mmap.mmap | bytes
@@ -165,28 +165,6 @@ def _map(path: Path) -> Content:
             return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except ValueError as error:
             raise OSError(errno.EIO, f"it became shorter while it was read ({error})") from error
-
-
-def open_regular(path: Path, *, follows_links: bool = False) -> int:
-    """A descriptor to read a file that was found in a folder. Raises OSError for a symbolic link and for what is no
-    file: the writer of the folder chose where the link leads, and a pipe may never end. `follows_links` is for a path
-    that the operator chose."""
-    no_links = 0 if follows_links else os.O_NOFOLLOW
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | no_links)
-    except OSError as error:
-        if error.errno == errno.ELOOP and not follows_links:
-            raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
-        if error.errno == errno.ENXIO:  # a socket, or a device without a driver
-            raise OSError(errno.EINVAL, "it is no regular file", str(path)) from None
-        raise
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
 def read_regular(path: Path) -> bytes:

@@ -9,8 +9,8 @@ import os
 import struct
 from pathlib import Path
 
+from kquorum.regular_files import open_regular
 from kquorum.storage.errors import FolderLocked, StorageFailed
-from kquorum.storage.file_system import open_regular
 
 FILE_NAME = ".lock"
 # struct flock of 64-bit Linux: type, whence, start, length, pid.

@@ -54,7 +54,7 @@ def handle_describe_cluster(
     return DescribeClusterResponse(
         endpoint_type=BROKER_ENDPOINTS,
         cluster_id=cluster_id,
-        # A client could not reach one that it is not told of, for want of this listener (as in Kafka).
+        # Only a broker of the list above: a client could not reach one without this listener (as in Kafka).
         controller_id=controller_id if any(each.id == controller_id for each in brokers) else NO_NODE,
         brokers=tuple(
             DescribeClusterBroker(

@@ -26,7 +26,7 @@ SHORT = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    """The newest state that a replica has told of: the hash of its metadata at its last offset. `agreed_offset` is
+    """The newest state that a replica has reported: the hash of its metadata at its last offset. `agreed_offset` is
     where it was last compared and equal; `differs_at` where it was found to be another, with both hashes there."""
 
     offset: int
@@ -115,8 +115,8 @@ SILENT_AFTER_MS = 3_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLag:
     """One replica; `lag` is in records behind the leader's log end, None (as the others) while unknown. `alive` says
-    whether it fetched lately, by the leader's clock; None where the leader tells no times. `state` is None where it
-    told of none, as Kafka's nodes do."""
+    whether it fetched lately, by the leader's clock; None if the leader reports no times. `state` is None if it
+    reported none, as with Kafka's nodes."""
 
     replica_id: int
     directory_id: str | None

@@ -98,7 +98,7 @@ def _option() -> Any:
                 OPTION,
                 envvar="KQUORUM_COMMAND_CONFIG",
                 metavar="FILE",
-                help="How to ask a secured cluster: Kafka's client keys (security.protocol, ssl.*, sasl.*).",
+                help="A file of Kafka's client keys (security.protocol, ssl.*, sasl.*), for a secured cluster.",
                 expose_value=False,
                 callback=_choose,
             ),

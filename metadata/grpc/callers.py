@@ -8,11 +8,12 @@ import inspect
 import ipaddress
 import ssl
 import urllib.parse
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import grpc
 
+from kquorum.metadata.grpc.interceptor import Behaviour, WrappingInterceptor, rebuilt_handler
 from kquorum.network.http2_front import Identity
 
 CERTIFICATE: Final = "x509_pem_cert"  # gRPC's name for it
@@ -21,46 +22,14 @@ _PREFIX: Final = "unix:"
 _REFUSED: Final = "the connection did not come through this node's listener for gRPC"
 
 
-Behaviour = Callable[[Any, Any], Any]
-
-
-def rebuilt_handler(
-    handler: Any, wrap: Callable[[Behaviour], Behaviour], deserializer: Callable[[bytes], Any]
-) -> Any:
-    """The handler of a method with something around its behaviour."""
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[handler.request_streaming, handler.response_streaming]
-    behaviour: Behaviour = (
-        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
-    )
-    return make(wrap(behaviour), deserializer, handler.response_serializer)
-
-
-class KnownCallers(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+class KnownCallers(WrappingInterceptor):
     """`identity_of` takes the path that the front's end of a connection is bound to."""
 
     def __init__(self, identity_of: Callable[[str], Identity | None]) -> None:
+        super().__init__(lambda handler: rebuilt_handler(handler, self._with_caller))
         self._identity_of = identity_of
-        self._handlers: dict[Any, Any] = {}
 
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        known = self._handlers.get(handler)
-        if known is None:
-            known = self._handlers[handler] = rebuilt_handler(
-                handler, self._wrapped, handler.request_deserializer
-            )
-        return known
-
-    def _wrapped(self, behaviour: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def _with_caller(self, behaviour: Behaviour) -> Behaviour:
         if inspect.isasyncgenfunction(behaviour):
 
             async def generator(request: Any, context: Any) -> AsyncIterator[Any]:
@@ -83,7 +52,7 @@ class KnownCallers(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
 
 class _KnownContext:
-    """gRPC's context of a call, but for who the peer is."""
+    """gRPC's context of a call, with the client at the front as the peer."""
 
     __slots__ = ("_context", "_identity")
 
@@ -99,7 +68,7 @@ class _KnownContext:
         return {} if der is None else {CERTIFICATE: [ssl.DER_cert_to_PEM_cert(der).encode("ascii")]}
 
     def peer_identities(self) -> None:
-        """Of the front's socket gRPC would tell none either."""
+        """None, as gRPC answers for a connection on the front's socket."""
 
     def peer_identity_key(self) -> None:
         """Likewise."""

@@ -7,14 +7,13 @@ that waits costs little, but a commit wakes every stream that waits for it.
 import contextlib
 import inspect
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import grpc
 
 from kquorum.metadata.grpc.access import MemberGate, client_of
-
-_Behaviour = Callable[[Any, Any], Any]
+from kquorum.metadata.grpc.interceptor import Behaviour, WrappingInterceptor, rebuilt_handler
 
 
 class TooManyCalls(Exception):
@@ -82,37 +81,20 @@ def _add(counts: Counter[str], key: str, change: int) -> None:
         del counts[key]
 
 
-class BoundedCalls(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+class BoundedCalls(WrappingInterceptor):
     """For the interceptors of a server: each call is counted for its principal, or for the address and the connection
     of an anonymous client; one above a limit ends with RESOURCE_EXHAUSTED."""
 
     def __init__(self, calls: OpenCalls, gate: MemberGate | None) -> None:
+        super().__init__(lambda handler: rebuilt_handler(handler, self._bounded))
         self._calls = calls
         self._gate = gate
-        self._bounded: dict[Any, Any] = {}
 
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        bounded = self._bounded.get(handler)
-        if bounded is None:
-            bounded = self._bounded[handler] = self._bound(handler)
-        return bounded
+    def _bounded(self, behaviour: Behaviour) -> Behaviour:
+        is_stream = inspect.isasyncgenfunction(behaviour)
+        return self._generator(behaviour) if is_stream else self._coroutine(behaviour)
 
-    def _bound(self, handler: Any) -> Any:
-        make, behaviour = {
-            (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
-            (False, True): (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
-            (True, False): (grpc.stream_unary_rpc_method_handler, handler.stream_unary),
-            (True, True): (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
-        }[handler.request_streaming, handler.response_streaming]
-        wrap = self._generator if inspect.isasyncgenfunction(behaviour) else self._coroutine
-        return make(wrap(behaviour), handler.request_deserializer, handler.response_serializer)
-
-    def _coroutine(self, behaviour: _Behaviour) -> _Behaviour:
+    def _coroutine(self, behaviour: Behaviour) -> Behaviour:
         async def bounded(request: Any, context: Any) -> Any:
             give_back = await self._admit(context)
             try:
@@ -122,7 +104,7 @@ class BoundedCalls(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
         return bounded
 
-    def _generator(self, behaviour: _Behaviour) -> _Behaviour:
+    def _generator(self, behaviour: Behaviour) -> Behaviour:
         async def bounded(request: Any, context: Any) -> AsyncIterator[Any]:
             give_back = await self._admit(context)
             try:

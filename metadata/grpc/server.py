@@ -10,7 +10,7 @@ import contextlib
 import errno
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,9 +21,10 @@ from grpc_reflection.v1alpha import reflection
 
 from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.service import BrokerCalls, BrokerService
-from kquorum.metadata.grpc.callers import Behaviour, KnownCallers, rebuilt_handler
+from kquorum.metadata.grpc.callers import KnownCallers
 from kquorum.metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
 from kquorum.metadata.grpc.inspect.service import InspectService
+from kquorum.metadata.grpc.interceptor import Behaviour, WrappingInterceptor, rebuilt_handler
 from kquorum.metadata.grpc.open_calls import BoundedCalls, OpenCalls
 from kquorum.metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
 from kquorum.metadata.grpc.source import CommittedLog, InspectSource
@@ -55,23 +56,12 @@ class _Malformed:
     """In place of the request."""
 
 
-class MalformedRequests(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+class MalformedRequests(WrappingInterceptor):
     """For the interceptors of a server; it also keeps messages that any client can cause out of gRPC's log."""
 
     def __init__(self) -> None:
-        self._guarded: dict[Any, Any] = {}
+        super().__init__(_guarded)
         logging.getLogger(_LIBRARYS_LOGGER).addFilter(_is_ours)
-
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        guarded = self._guarded.get(handler)
-        if guarded is None:
-            guarded = self._guarded[handler] = _guarded(handler)
-        return guarded
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

@@ -86,7 +86,7 @@ class AuditChain:
             try:
                 decoded = decode_record(value)
             except DecodeError:
-                decoded = None  # told of by the replay
+                decoded = None  # the replay reports it
         if isinstance(decoded, BeginTransactionRecord | EndTransactionRecord | AbortTransactionRecord):
             self._take_marker(decoded)
             return

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kquorum.network.security.errors import SecurityConfigError
+from kquorum.regular_files import open_regular
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -102,10 +103,7 @@ def _content(location: str) -> bytes:
     device is not even opened: to open some of them does something."""
     if not stat.S_ISREG(Path(location).stat().st_mode):
         raise OSError(errno.EINVAL, "it is no regular file")
-    descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+    with os.fdopen(open_regular(Path(location), follows_links=True), "rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES:,} bytes, which no key store in PEM has")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from kquorum.storage.file_system import open_regular
+from kquorum.regular_files import open_regular
 
 # A config of a thousand nodes takes a tenth of it.
 MOST_BYTES: Final = 1 << 20

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from kquorum.regular_files import NotRegular
 from kquorum.spark_replay.archive.files import (
     PART_SUFFIX,
     ArchiveFiles,
@@ -25,7 +26,7 @@ from kquorum.spark_replay.archive.manifest import (
 from kquorum.spark_replay.archive.pending import Pending, PendingCopy
 from kquorum.spark_replay.archive.plan import DELETED_SUFFIX, MemberPlan, PlannedCopy, log_folder_of
 from kquorum.spark_replay.archive.report import Gap, MemberReport, gaps_of
-from kquorum.spark_replay.decode.files import NotRegular, is_regular, read_listed
+from kquorum.spark_replay.decode.files import is_regular, read_listed
 from kquorum.spark_replay.decode.members import META_PROPERTIES, QUORUM_STATE
 from kquorum.spark_replay.decode.sources import (
     METADATA_FOLDER,

@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from kquorum.regular_files import NotRegular, open_regular
+
 # Of a folder on the way to a file: Linux asks for no right to list it.
 _PASSING = getattr(os, "O_PATH", os.O_RDONLY)
-
-
-class NotRegular(OSError):
-    """A symbolic link, a pipe, a device or a socket has the name of a file."""
 
 
 def open_resolved(path: Path) -> int:
@@ -29,7 +27,7 @@ def open_resolved(path: Path) -> int:
     no protection. Each folder is opened in the one above it.
     """
     with opened_folder(path.parent) as folder:
-        return _open_regular(path, folder)
+        return open_regular(path, folder=folder)
 
 
 @contextmanager
@@ -75,25 +73,6 @@ def _is_link(name: str, folder: int) -> bool:
         return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:
         return False
-
-
-def _open_regular(path: Path, folder: int) -> int:
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-    try:
-        descriptor = os.open(path.name, flags, dir_fd=folder)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotRegular(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
-        if error.errno == errno.ENXIO:  # a socket, or a device without a driver
-            raise NotRegular(errno.EINVAL, "it is no regular file", str(path)) from None
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
 
 
 def open_listed(path: Path) -> BinaryIO:

@@ -19,8 +19,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from kquorum.regular_files import NotRegular
 from kquorum.spark_replay.audit import AuditResult
-from kquorum.spark_replay.decode.files import NotRegular
 from kquorum.spark_replay.decode.sources import find_log_files
 from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.folder_lock import FolderTaken, locked

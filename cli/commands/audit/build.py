@@ -22,9 +22,9 @@ from kquorum.cli.commands.audit.spark import SMALL_BYTES, QuietSpark, fetch_jars
 from kquorum.cli.commands.log.dump_lines import iso_time
 from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.regular_files import NotRegular
 from kquorum.spark_replay.audit import build
 from kquorum.spark_replay.audit_folder import MANIFEST, remove_manifest
-from kquorum.spark_replay.decode.files import NotRegular
 from kquorum.spark_replay.decode.sources import (
     BUILD_MARKER,
     LogFile,

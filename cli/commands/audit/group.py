@@ -29,18 +29,19 @@ def build(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the tables, one Parquet folder for each.")],
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the tables of an earlier audit in --out.")
     ] = False,
     table_format: Annotated[
-        TableFormat, typer.Option("--format", help="Of the tables; delta needs the package delta-spark.")
+        TableFormat,
+        typer.Option("--format", help="The format of the tables; delta needs the package delta-spark."),
     ] = TableFormat.PARQUET,
     fetch_jars: Annotated[
         bool,
         typer.Option(
             "--fetch-jars",
-            help="Fetch Delta's jars from Maven Central where they are missing; each is checked.",
+            help="Fetch missing Delta jars from Maven Central, and check each.",
         ),
     ] = False,
     master: Annotated[str, typer.Option(help="The Spark master to run on.")] = "local[*]",
@@ -80,14 +81,14 @@ def stream(
             help="A metadata folder, or a folder of several; or grpc://HOST:PORT, the log of a running node.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder for the tables; go on there with a second run.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the tables; a second run continues there.")],
     until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="Read what there is now, then end.")
+        bool, typer.Option("--until-caught-up", help="Read what the log holds now, then end.")
     ] = False,
     every: Annotated[
-        float, typer.Option("--every", min=0.1, help="Seconds from one look at the log to the next.")
+        float, typer.Option("--every", min=0.1, help="Seconds between two reads of the log.")
     ] = 10.0,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary at the end as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the final summary as JSON.")] = False,
     master: Annotated[str, typer.Option(help="The Spark master to run on.")] = "local[*]",
 ) -> None:
     """Follow a metadata log into the tables of `audit build`, until Ctrl-C; each record once, across restarts too.
@@ -121,25 +122,23 @@ def archive(
         ),
     ],
     to: Annotated[
-        Path | None, typer.Option("--to", help="The archive: a folder, made where there is none.")
+        Path | None, typer.Option("--to", help="The archive: a folder, created if it is missing.")
     ] = None,
     include_active: Annotated[
         bool,
         typer.Option(
             "--include-active",
-            help="Also the whole batches of the segment being written; later runs replace that piece.",
+            help="Also copy the whole batches of the active segment; later runs replace that piece.",
         ),
     ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Archive nothing: check that an archive is what was archived.")
+        bool, typer.Option("--verify", help="Archive nothing; check that the archive is unchanged.")
     ] = False,
     head: Annotated[
         str | None,
-        typer.Option(
-            "--head", help="With --verify: a head noted earlier, which the manifest must lead over."
-        ),
+        typer.Option("--head", help="With --verify: an earlier head, which the manifest must contain."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Copy closed segments and snapshots into an archive, which keeps them when the node removes its own.
 
@@ -182,25 +181,28 @@ class Group(StrEnum):
 def check(
     path: AuditOrLog,
     source: Annotated[
-        list[str] | None, typer.Option("--source", help="Only this log; may be given several times.")
+        list[str] | None, typer.Option("--source", help="Check only this log; may be repeated.")
     ] = None,
     only: Annotated[
         list[Group] | None,
-        typer.Option("--only", help="Only this group of checks; may be given several times."),
+        typer.Option("--only", help="Run only this group of checks; may be repeated."),
     ] = None,
     replicas_only: Annotated[
-        bool, typer.Option("--replicas-only", help="Only compare the logs of each cluster: --only replicas.")
+        bool,
+        typer.Option(
+            "--replicas-only", help="Only compare the logs of each cluster; short for --only replicas."
+        ),
     ] = False,
     same_cluster: Annotated[
         bool,
-        typer.Option("--same-cluster", help="All logs are of one cluster, whatever is known of them."),
+        typer.Option("--same-cluster", help="Treat all logs as logs of one cluster."),
     ] = False,
     state_hash: Annotated[
         list[str] | None,
         typer.Option(
             "--state-hash",
             metavar="[LOG=]OFFSET:HASH",
-            help="A hash that a node told of its state, as `quorum status` shows it; may be given several times.",
+            help="A state hash of a node, as `quorum status` shows it; may be repeated.",
         ),
     ] = None,
     state_hashes: Annotated[
@@ -208,11 +210,11 @@ def check(
         typer.Option(
             "--state-hashes",
             metavar="FILE",
-            help="Such hashes as `quorum status --json` or `log state-hash --json` printed them.",
+            help="A file of state hashes, from `quorum status --json` or `log state-hash --json`.",
         ),
     ] = None,
-    keep: Annotated[int, typer.Option(min=0, help="How many findings of each log and check are shown.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
+    keep: Annotated[int, typer.Option(min=0, help="Findings to show for each log and check.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
     master: Master = LOCAL,
 ) -> None:
     """Check an audit, or a log: that nothing is damaged, no rule of Kafka is broken, and the voters' logs agree.
@@ -243,21 +245,19 @@ def check(
 def report(
     path: AuditOrLog,
     out: Annotated[
-        Path, typer.Option("--out", help="The file to write; another report there is replaced.")
+        Path, typer.Option("--out", help="The file to write; an earlier report is replaced.")
     ] = Path("report.html"),
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since", help="From this time on: ISO 8601 (UTC unless it says otherwise) or ms since 1970."
-        ),
+        typer.Option("--since", help="Start at this time: ISO 8601 (UTC by default) or ms since 1970."),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Up to this time, inclusive.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="End at this time, inclusive.")] = None,
     source: Source = None,
     with_checks: Annotated[
-        bool, typer.Option("--checks/--no-checks", help="Whether to run the checks of audit check for it.")
+        bool, typer.Option("--checks/--no-checks", help="Whether to run the checks of `audit check` too.")
     ] = True,
     as_json: Annotated[
-        bool, typer.Option("--json", help="The page and its first sentences as JSON.")
+        bool, typer.Option("--json", help="Print the page's path and first sentences as JSON.")
     ] = False,
     master: Master = LOCAL,
 ) -> None:

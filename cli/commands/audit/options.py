@@ -13,31 +13,34 @@ AuditOrLog = Annotated[
     Path,
     typer.Argument(
         metavar="AUDIT|LOG",
-        help="The folder of a finished audit, or a log whose tables are made for this question.",
+        help="The folder of a finished audit, or a log; temporary tables are built for a log.",
     ),
 ]
 Source = Annotated[
-    str | None, typer.Option("--source", help="Which log, where the audit holds several (see `audit build`).")
+    str | None,
+    typer.Option("--source", help="The log to ask, if the audit holds several (see `audit build`)."),
 ]
 Master = Annotated[str, typer.Option(help="The Spark master to run on.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
 CsvTarget = Annotated[
     str | None,
     typer.Option(
-        "--csv", metavar="FILE|DIR|-", help="Everything, as CSV: a file for each table; - is the output."
+        "--csv",
+        metavar="FILE|DIR|-",
+        help="Write everything as CSV, a file for each table; - is standard output.",
     ),
 ]
 ParquetFolder = Annotated[
     Path | None,
-    typer.Option("--parquet", metavar="DIR", help="Everything, as Parquet: a folder for each table."),
+    typer.Option("--parquet", metavar="DIR", help="Write everything as Parquet, a folder for each table."),
 ]
-OneTable = Annotated[str | None, typer.Option("--table", help="Only this table of the answer.")]
+OneTable = Annotated[str | None, typer.Option("--table", help="Show only this table of the answer.")]
 Since = Annotated[
     str | None,
-    typer.Option("--since", help="From this time on: ISO 8601 (UTC unless it says otherwise) or ms."),
+    typer.Option("--since", help="Start at this time: ISO 8601 (UTC by default) or ms."),
 ]
-Until = Annotated[str | None, typer.Option("--until", help="Before this time.")]
-Limit = Annotated[int, typer.Option(min=0, help="Rows shown of each table; 0 shows all.")]
+Until = Annotated[str | None, typer.Option("--until", help="End before this time.")]
+Limit = Annotated[int, typer.Option(min=0, help="Rows to show of each table; 0 shows all.")]
 LOCAL = "local[*]"
 
 

@@ -29,15 +29,15 @@ def as_of(
     path: AuditOrLog,
     offset: Annotated[
         int | None,
-        typer.Option("--offset", help="Right behind the record at this offset; without it, the end."),
+        typer.Option(
+            "--offset", help="The state after the record at this offset; the end of the log by default."
+        ),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(
-            "--time", help="At this time: ISO 8601 (UTC unless it says otherwise) or ms since 1970."
-        ),
+        typer.Option("--time", help="The state at this time: ISO 8601 (UTC by default) or ms since 1970."),
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only the topic of this name.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
     partition: Annotated[
         int | None, typer.Option("--partition", min=0, help="Only this partition of the topic.")
     ] = None,
@@ -75,7 +75,7 @@ def diff(
     path: AuditOrLog,
     first: Annotated[str, typer.Argument(metavar="A", help=f"From behind this moment: {_MOMENT}.")],
     last: Annotated[str, typer.Argument(metavar="B", help=f"To this moment, included: {_MOMENT}.")] = "end",
-    topic: Annotated[str | None, typer.Option("--topic", help="Only the topic of this name.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
     broker: Annotated[
         int | None, typer.Option("--broker", min=0, help="Only this broker and the partitions it has.")
     ] = None,
@@ -103,11 +103,11 @@ def diff(
         give(answer_diff(question, request), output, question.tables.progress)
 
 
-Topic = Annotated[str | None, typer.Option("--topic", help="About the topic of this name.")]
+Topic = Annotated[str | None, typer.Option("--topic", help="The name of the topic.")]
 Partition = Annotated[
     int | None, typer.Option("--partition", min=0, help="Only this partition of the topic.")
 ]
-Broker = Annotated[int | None, typer.Option("--broker", min=0, help="About the broker of this id.")]
+Broker = Annotated[int | None, typer.Option("--broker", min=0, help="The id of the broker.")]
 
 
 def timeline(
@@ -185,19 +185,25 @@ class Kind(StrEnum):
 
 def unavailable(
     path: AuditOrLog,
-    topic: Annotated[
-        str | None, typer.Option("--topic", help="Only partitions of the topic of this name.")
-    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only partitions of this topic.")] = None,
     kind: Annotated[Kind | None, typer.Option("--kind", help="Only intervals of this kind.")] = None,
     min_ms: Annotated[
         int | None,
-        typer.Option("--min-ms", min=0, help="Only what lasted so long (with --quorum 2000, else 0)."),
+        typer.Option(
+            "--min-ms",
+            min=0,
+            help="Only intervals of at least this length (default 2000 with --quorum, else 0).",
+        ),
     ] = None,
     quorum: Annotated[
-        bool, typer.Option("--quorum", help="When the quorum of the controllers may have had no leader.")
+        bool, typer.Option("--quorum", help="Show when the controllers may have had no leader.")
     ] = False,
     each: Annotated[
-        bool, typer.Option("--each", help="A row for each partition, also of many that fared alike.")
+        bool,
+        typer.Option(
+            "--each",
+            help="Show a row for each partition; by default, partitions with equal intervals share one.",
+        ),
     ] = False,
     source: Source = None,
     limit: Limit = 20,

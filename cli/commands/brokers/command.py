@@ -28,10 +28,10 @@ def brokers(
     grpc: GrpcListeners = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Exit status 1 when a broker is fenced, lags or says it is not well."),
+        typer.Option("--check", help="Exit with 1 if a broker is fenced, lags or reports a fault."),
     ] = False,
     max_lag: Annotated[
-        int, typer.Option("--max-lag", min=0, help="How many records behind --check calls lagging.")
+        int, typer.Option("--max-lag", min=0, help="The lag in records that --check tolerates.")
     ] = 1000,
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
@@ -79,7 +79,7 @@ def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bo
 
 COMMAND = Command(
     run=brokers,
-    summary="The brokers and how far they follow.",
+    summary="Show the brokers, and how far each lags.",
     panel=Panel.ASK,
     place=2,
     examples={

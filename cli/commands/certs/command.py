@@ -13,34 +13,38 @@ if TYPE_CHECKING:
 
     from kquorum.node.config.model import NodeConfig
 
-certs_app = typer.Typer(help="Certificates to try TLS with.", no_args_is_help=True, add_completion=False)
+certs_app = typer.Typer(help="Make certificates to try TLS with.", no_args_is_help=True, add_completion=False)
 
 
 @certs_app.callback()
 def _certs() -> None:
-    """Certificates to try TLS with."""
+    """Make certificates to try TLS with."""
 
 
 @certs_app.command("make")
 def make(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the PEM files go.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder for the PEM files.")],
     config: MaybeConfigPath = None,
     client: Annotated[
         list[str] | None,
-        typer.Option("--client", metavar="NAME", help="A certificate for this client; may be repeated."),
+        typer.Option("--client", metavar="NAME", help="Make a certificate for this client; may be repeated."),
     ] = None,
     host: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="HOST", help="Every node is reached under this too; may be repeated."),
+        typer.Option(
+            "--host", metavar="HOST", help="Another host name or address of every node; may be repeated."
+        ),
     ] = None,
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long they are good.")] = 30,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace those that are there.")] = False,
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=3650, help="Days for which the certificates are valid.")
+    ] = 30,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
     """Make an authority (ca.pem), a certificate with its key for each node of the config (node-ID.pem, with the hosts
     of its listeners) and one for each client (client.pem, unless others are named).
 
-    For trying things out: the key of the authority (ca.key) lies beside them. In a config, ssl.keystore.location is
-    node-{node.id}.pem and ssl.truststore.location is ca.pem.
+    Use them for tests only: the key of the authority (ca.key) is in the same folder. In a config, set
+    ssl.keystore.location to node-{node.id}.pem and ssl.truststore.location to ca.pem.
     """
     import os
     import time
@@ -99,7 +103,7 @@ def _hosts(node: "NodeConfig", more: "Sequence[str]") -> tuple[str, ...]:
 
 COMMAND = Command(
     run=certs_app,
-    summary="Certificates to try TLS with.",
+    summary="Make certificates to try TLS with.",
     panel=Panel.RUN,
     place=3,
     examples={

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from kquorum.cli.clients.cluster_client import ClusterClient
     from kquorum.cli.commands.configs.config_client import ConfigView, Operation, Resource
 
-Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Of this topic.")]
-Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", min=0, help="Of this broker.")]
-Cluster = Annotated[
-    bool, typer.Option("--cluster", help="Of all brokers, where they have none of their own.")
+Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="The configs of this topic.")]
+Broker = Annotated[
+    int | None, typer.Option("--broker", metavar="ID", min=0, help="The configs of this broker.")
 ]
-Group = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")]
+Cluster = Annotated[
+    bool, typer.Option("--cluster", help="The configs of all brokers that have no value of their own.")
+]
+Group = Annotated[str | None, typer.Option("--group", metavar="NAME", help="The configs of this group.")]
 ClientMetrics = Annotated[
-    str | None, typer.Option("--client-metrics", metavar="NAME", help="Of this client metrics subscription.")
+    str | None,
+    typer.Option("--client-metrics", metavar="NAME", help="The configs of this client metrics subscription."),
 ]
 KeyValues = list[str] | None
 configs_app = typer.Typer(
@@ -40,13 +43,13 @@ def describe(
     cluster: Cluster = False,
     group: Group = None,
     client_metrics: ClientMetrics = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also what has its default.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show keys with their default value too.")] = False,
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is set, and where; --all shows the defaults too. Passwords and keys are never shown."""
+    """Show the keys that are set, and where; --all shows the defaults too. Passwords and keys are never shown."""
     from kquorum.cli.clients.cluster_client import ask_brokers
     from kquorum.cli.commands.configs.config_client import DEFAULT_SOURCE
     from kquorum.cli.output import print_json
@@ -86,18 +89,22 @@ def alter(
     cluster: Cluster = False,
     group: Group = None,
     client_metrics: ClientMetrics = None,
-    set_: Annotated[KeyValues, typer.Option("--set", metavar="KEY=VALUE", help="May be repeated.")] = None,
+    set_: Annotated[
+        KeyValues, typer.Option("--set", metavar="KEY=VALUE", help="Set a key; may be repeated.")
+    ] = None,
     delete: Annotated[
-        KeyValues, typer.Option("--delete", metavar="KEY", help="Back to the default; may be repeated.")
+        KeyValues,
+        typer.Option("--delete", metavar="KEY", help="Reset a key to its default; may be repeated."),
     ] = None,
     append: Annotated[
         KeyValues, typer.Option("--append", metavar="KEY=VALUE", help="Add to a list; may be repeated.")
     ] = None,
     subtract: Annotated[
-        KeyValues, typer.Option("--subtract", metavar="KEY=VALUE", help="Take off a list; may be repeated.")
+        KeyValues,
+        typer.Option("--subtract", metavar="KEY=VALUE", help="Remove from a list; may be repeated."),
     ] = None,
     validate_only: Annotated[
-        bool, typer.Option("--validate-only", help="Only say whether it would be done.")
+        bool, typer.Option("--validate-only", help="Only check whether the change is valid.")
     ] = False,
     reason: Reason = None,
     config: MaybeConfigPath = None,
@@ -105,7 +112,7 @@ def alter(
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Alter configs; all of the changes are made, or none. Returns when the quorum has committed them."""
+    """Alter configs: all of the changes, or none. The command returns when the quorum has committed them."""
     from kquorum.cli.clients.cluster_client import ask_brokers
     from kquorum.cli.commands.configs.config_client import alter_configs
     from kquorum.cli.output import print_json, say

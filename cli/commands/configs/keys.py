@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 def keys(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Of these keys only; a part of a name will do."),
+        typer.Argument(metavar="[NAME]...", help="Show only these keys; part of a name is enough."),
     ] = None,
     scope: Annotated[
         str | None,
         typer.Option(
             "--scope",
-            help="Of topics, groups, client metrics, brokers or the authorizer only: its first word.",
+            help="Show only the keys of topics, groups, client, brokers or authorizer.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List all config keys: type, default, lawful values, which part reads it, and what it is for."""
+    """List all config keys: type, default, valid values, the part that reads the key, and its meaning."""
     from kquorum.cli.output import print_json
 
     found = _found(names or [], scope)

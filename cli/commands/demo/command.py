@@ -9,15 +9,15 @@ from kquorum.cli.command_tree import Command, Panel
 
 
 def demo(
-    config: Annotated[Path, typer.Option(help="The quorum that is started, on free ports.")] = Path(
+    config: Annotated[Path, typer.Option(help="The quorum to start, on free ports.")] = Path(
         "examples/quorum.toml"
     ),
     log_dir: Annotated[
         str,
-        typer.Option(envvar="LOG_DIR", help="A metadata folder of a real Kafka cluster, audited as well."),
+        typer.Option(envvar="LOG_DIR", help="A metadata folder of a real Kafka cluster to audit too."),
     ] = "",
     out: Annotated[
-        Path, typer.Option(help="Where the nodes' folders and the tables go; emptied first.")
+        Path, typer.Option(help="The folder for the nodes' data and the tables; emptied first.")
     ] = Path("demo-out"),
 ) -> None:
     """Start a quorum, kill its leader and a broker under a real client, read its log and audit it."""
@@ -28,7 +28,7 @@ def demo(
 
 COMMAND = Command(
     run=demo,
-    summary="A quorum runs, is killed, is read and is audited.",
+    summary="Start a quorum, kill its leader, read its log and audit it.",
     panel=Panel.RUN,
     place=6,
     examples={

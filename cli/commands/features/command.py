@@ -34,15 +34,15 @@ Release = Annotated[
         "--release-version",
         "-r",
         metavar="V",
-        help="As --metadata, and every other feature to what a new cluster of that release has.",
+        help="Like --metadata, and set every other feature to the level of a new cluster of that release.",
     ),
 ]
 Features = Annotated[
     list[str] | None,
     typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="The level of a feature; may be repeated."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say whether it can be done, and do nothing.")]
-Unsafe = Annotated[bool, typer.Option("--unsafe", help="Also where metadata may be lost by it.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check whether the change is possible.")]
+Unsafe = Annotated[bool, typer.Option("--unsafe", help="Allow changes that may lose metadata.")]
 features_app = typer.Typer(
     help="Show, upgrade and downgrade the levels of features.", no_args_is_help=True, add_completion=False
 )
@@ -56,9 +56,9 @@ def describe(
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """Show the levels in force, and those that every node can run.
+    """Show the levels in force, and the levels that every node supports.
 
-    All nodes of the config are asked, or those whose addresses are given; where they differ, a second table says how.
+    The command asks all nodes of the config, or those at the given addresses. If they differ, a second table shows how.
     """
     from kquorum.cli.output import complain, print_json
 
@@ -84,10 +84,10 @@ def upgrade(
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Raise the levels of features, all that are named or none of them.
+    """Raise the levels of the named features: all of them, or none.
 
-    Every registered broker and controller must be able to run them. A higher metadata.version may be for good: what
-    it brings may bar the way back.
+    Every registered broker and controller must support the levels. You may be unable to lower a metadata.version again
+    if it brought new metadata.
     """
     from kquorum.cli.commands.features.features_client import UPGRADE, higher_levels, parse_levels
     from kquorum.cli.failures import CliError, ExitStatus
@@ -118,9 +118,9 @@ def downgrade(
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Lower the levels of features, all that are named or none of them; level 0 turns a feature off.
+    """Lower the levels of the named features: all of them, or none. Level 0 turns a feature off.
 
-    A metadata.version below one that brought new metadata is refused, with --unsafe too.
+    The controller refuses a metadata.version below one that brought new metadata, even with --unsafe.
     """
     from kquorum.cli.commands.features.features_client import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, parse_levels
 
@@ -255,7 +255,7 @@ def _say_done(levels: dict[str, int], *, dry_run: bool, as_json: bool) -> None:
 
 COMMAND = Command(
     run=features_app,
-    summary="The levels of features: show, upgrade, downgrade.",
+    summary="Show, upgrade and downgrade the levels of features.",
     panel=Panel.ASK,
     place=5,
     examples={

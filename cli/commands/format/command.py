@@ -11,11 +11,11 @@ from kquorum.cli.options import AsJson, ConfigPath, DataDir
 _BEGIN: dict[str, Any] = {"rich_help_panel": "How a dynamic quorum begins (one of them)"}
 Nodes = Annotated[
     list[int] | None,
-    typer.Option("--node", help="Only this node; may be repeated. All nodes without it."),
+    typer.Option("--node", help="Format only this node; may be repeated. The default is all nodes."),
 ]
 ClusterId = Annotated[
     str | None,
-    typer.Option("--cluster-id", "-t", help="The cluster's id; the config's cluster.id without it."),
+    typer.Option("--cluster-id", "-t", help="The cluster's id; the default is the config's cluster.id."),
 ]
 Standalone = Annotated[
     bool, typer.Option("--standalone", "-s", help="This controller begins a dynamic quorum, alone.", **_BEGIN)
@@ -41,7 +41,7 @@ ReplacedDisk = Annotated[
     bool,
     typer.Option(
         "--replaced-disk",
-        help="This static voter had another disk before: it neither votes nor stands until it has caught up.",
+        help="This static voter has a new disk: it does not vote or become a candidate until it has caught up.",
     ),
 ]
 ReleaseVersion = Annotated[
@@ -64,13 +64,13 @@ AddScram = Annotated[
         "--add-scram",
         "-S",
         metavar="LOGIN",
-        help="A user from the beginning: SCRAM-SHA-512=[name=N,password=P], with iterations=... and salt=... if you "
-        "like; may be repeated. The same for every node.",
+        help="A user that exists from the start: SCRAM-SHA-512=[name=N,password=P], optionally with iterations=... and "
+        "salt=...; may be repeated. The same for every node.",
     ),
 ]
 IgnoreFormatted = Annotated[
     bool,
-    typer.Option("--ignore-formatted", "-g", help="Leave folders as they are that were formatted before."),
+    typer.Option("--ignore-formatted", "-g", help="Leave formatted folders unchanged."),
 ]
 
 

@@ -30,32 +30,32 @@ def dump(
             metavar="FILE|DIR", help="A segment, a snapshot, a metadata folder, or a folder of several."
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
-    batches: Annotated[bool, typer.Option("--batches", help="Batches instead of records.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    batches: Annotated[bool, typer.Option("--batches", help="Show batches instead of records.")] = False,
     snapshots: Annotated[
-        bool, typer.Option("--snapshots", help="Of a folder, show its snapshots too.")
+        bool, typer.Option("--snapshots", help="Show the snapshots of a folder too.")
     ] = False,
     record_types: Annotated[
         list[str] | None, typer.Option("--type", help="Only records of this type; may be repeated.")
     ] = None,
     no_noop: Annotated[
-        bool, typer.Option("--no-noop", help="Without NoOpRecords that hold no note.")
+        bool, typer.Option("--no-noop", help="Leave out NoOpRecords without an audit note.")
     ] = False,
-    from_offset: Annotated[int | None, typer.Option(help="First offset shown.")] = None,
-    to_offset: Annotated[int | None, typer.Option(help="First offset not shown any more.")] = None,
+    from_offset: Annotated[int | None, typer.Option(help="The first offset to show.")] = None,
+    to_offset: Annotated[int | None, typer.Option(help="Stop before this offset.")] = None,
     from_time: Annotated[
-        str | None, typer.Option(help="First time shown: ISO 8601 (UTC) or milliseconds since 1970.")
+        str | None, typer.Option(help="Start at this time: ISO 8601 (UTC) or milliseconds since 1970.")
     ] = None,
-    to_time: Annotated[str | None, typer.Option(help="First time not shown any more.")] = None,
+    to_time: Annotated[str | None, typer.Option(help="Stop before this time.")] = None,
     topic: Annotated[str | None, typer.Option(help="Only records about the topic of this name.")] = None,
     show_secrets: Annotated[
         bool, typer.Option("--show-secrets", help="Show passwords and credentials in clear.")
     ] = False,
 ) -> None:
-    """Show the records of a metadata log, one line each, however long it is (`less -S` shows the beginnings).
+    """Show the records of a metadata log, one line each (`less -S` cuts long lines).
 
-    What is torn or corrupt is reported on standard error with its place, the rest is shown all the same, and the exit
-    status is then 3. Of a segment with an offset index, only what --from-offset and --to-offset leave is read.
+    The command reports each torn or corrupt part with its place on standard error, shows the rest, and exits with 3.
+    With --from-offset or --to-offset it reads only that part of a segment that has an offset index.
     """
     from kquorum.cli.commands.log.dump import DumpRequest
     from kquorum.cli.commands.log.dump_filters import DumpFilter, parse_time, parse_types
@@ -90,9 +90,7 @@ def verify(
         typer.Argument(metavar="FILE|DIR", help="A metadata folder, a folder of several, or one file."),
     ],
     as_json: AsJson = False,
-    keep: Annotated[
-        int, typer.Option("--findings", min=1, help="How many findings of each check are shown.")
-    ] = 5,
+    keep: Annotated[int, typer.Option("--findings", min=1, help="Findings to show for each check.")] = 5,
 ) -> None:
     """Check every batch, index, checkpoint and snapshot of a metadata log.
 
@@ -108,17 +106,18 @@ def diff(
     path: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="A metadata folder, or one segment.")],
     from_offset: Annotated[
         int | None,
-        typer.Option("--from", min=0, help="The state before this offset; the oldest there is without it."),
+        typer.Option("--from", min=0, help="The state before this offset; the oldest one by default."),
     ] = None,
     to_offset: Annotated[
-        int | None, typer.Option("--to", min=0, help="The state before this offset; the newest without it.")
+        int | None,
+        typer.Option("--to", min=0, help="The state before this offset; the newest one by default."),
     ] = None,
     from_time: Annotated[
         str | None, typer.Option(help="Instead of --from: ISO 8601 (UTC) or milliseconds since 1970.")
     ] = None,
     to_time: Annotated[str | None, typer.Option(help="Instead of --to.")] = None,
     as_json: AsJson = False,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 for all.")] = 50,
+    limit: Annotated[int, typer.Option(min=0, help="Rows to show of each table; 0 shows all.")] = 50,
 ) -> None:
     """Show what changed in the state between two offsets or times of a metadata log."""
     from kquorum.cli.commands.log.diff import DiffRequest
@@ -134,13 +133,13 @@ def diff(
 def state_hash(
     path: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="A metadata folder, or one segment.")],
     offset: Annotated[
-        int | None, typer.Option(min=0, help="The state whose last offset is this; the newest without it.")
+        int | None, typer.Option(min=0, help="The last offset of the state; the newest state by default.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the hash of the state that a log leads to, as `quorum status` shows it of running nodes.
+    """Show the hash of the state that a log leads to; `quorum status` shows it for running nodes.
 
-    Equal hashes at equal offsets mean equal metadata, whatever the files look like.
+    Equal hashes at equal offsets mean equal metadata, even if the files differ.
     """
     from kquorum.cli.commands.log.state_hash import state_hash as run
 

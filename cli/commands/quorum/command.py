@@ -1,4 +1,4 @@
-"""`kquorum quorum`: who leads, how far the others follow, who votes, and why there were elections."""
+"""`kquorum quorum`: show the leader, the voters and the elections; change the voters."""
 
 import time
 from pathlib import Path
@@ -20,18 +20,24 @@ from kquorum.cli.options import (
 if TYPE_CHECKING:
     from kquorum.cli.clients.quorum_client import QuorumStatus
 
-quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True, add_completion=False)
+quorum_app = typer.Typer(
+    help="Show the leader, the voters and the elections; change the voters.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The node's id.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only look whether it could be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Run the checks only; change nothing.")]
 Wait = Annotated[
     bool,
-    typer.Option("--wait", help="Wait, within the time limit, for what only needs time (catching up, say)."),
+    typer.Option(
+        "--wait", help="Retry checks that pass with time, such as catching up, until the time limit."
+    ),
 ]
 
 
 @quorum_app.callback()
 def _quorum() -> None:
-    """Who leads the quorum, how far the others follow, who votes, and why there were elections."""
+    """Show the quorum's leader, voters, lags and elections, or change its voters."""
 
 
 @quorum_app.command()
@@ -42,10 +48,11 @@ def status(
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """Leader, epoch, high watermark, and the lag of every voter and observer, as the leader knows them.
+    """Show the leader, the epoch, the high watermark, and the lag of every voter and observer.
 
-    With no leader: what each controller knows, what is needed, and exit status 6. A node whose metadata is not the
-    leader's at the same offset is named, with exit status 1.
+    The leader reports these values. With no leader, the command shows what each controller knows and which nodes to
+    start, and exits with 6. If a node's metadata differs from the leader's at the same offset, the command names the
+    node and exits with 1.
     """
     from kquorum.cli.clients.addresses import known_controllers, quorum_addresses
     from kquorum.cli.clients.cluster_client import ClusterClient, Unanswered, run_asking
@@ -80,11 +87,15 @@ def add_voter(
     node_id: NodeId,
     endpoint: Annotated[
         str | None,
-        typer.Option("--endpoint", metavar="HOST:PORT", help="Its controller listener; else looked up."),
+        typer.Option(
+            "--endpoint", metavar="HOST:PORT", help="The node's controller listener; looked up by default."
+        ),
     ] = None,
     directory_id: Annotated[
         str | None,
-        typer.Option("--directory-id", help="Insist on this one; else that which it fetches with."),
+        typer.Option(
+            "--directory-id", help="Refuse any other id; by default the id that the node fetches with."
+        ),
     ] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
@@ -95,12 +106,14 @@ def add_voter(
     timeout_ms: TimeoutMs = 30_000,
     as_json: AsJson = False,
 ) -> None:
-    """Make a running controller a voter, once it follows the log closely.
+    """Make a running, caught-up controller a voter.
 
-    The node was formatted with --no-initial-controllers (or --initial-controllers) and runs; its directory id and
-    listener are looked up. Exit status 1 when the pre-flight says no, with the reason and the remedy.
+    Format the node with --no-initial-controllers (or --initial-controllers) and start it first. The command looks up
+    its directory id and its listener. If a check fails, the command changes nothing, shows the reason and the remedy,
+    and exits with 1.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_add_voter, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_add_voter
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_add_voter(
@@ -121,12 +134,13 @@ def remove_voter(
     timeout_ms: TimeoutMs = 30_000,
     as_json: AsJson = False,
 ) -> None:
-    """Take a voter out of the quorum; it may be dead, or lead.
+    """Remove a voter from the quorum, even if it is dead or the leader.
 
-    The node goes on as an observer while it runs, and does not come back by itself. Exit status 1 when the pre-flight
-    says no.
+    If the node runs, it continues as an observer. It does not become a voter again by itself. If a check fails, the
+    command changes nothing and exits with 1.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_remove_voter, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_remove_voter
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
@@ -145,11 +159,13 @@ def transfer_leadership(
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Hand the leadership over to another voter, which takes milliseconds.
+    """Transfer the leadership to another voter. This takes milliseconds.
 
-    Asked of the leader over gRPC (kquorum.grpc.listener in the config, or --grpc): Kafka's protocol has no word for it.
+    The command asks the leader over gRPC (kquorum.grpc.listener in the config, or --grpc), because Kafka's protocol has
+    no such request.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_transfer, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_transfer
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_transfer(target, node_id, grpc=grpc, dry_run=dry_run, wait=wait)
@@ -167,12 +183,13 @@ def upgrade(
     timeout_ms: TimeoutMs = 30_000,
     as_json: AsJson = False,
 ) -> None:
-    """Make a static quorum dynamic: its voters go into the log and can be changed from then on.
+    """Make a static quorum dynamic: its log then holds the voters, and they can be changed.
 
-    This is `kafka-features upgrade --feature kraft.version=1`; there is no way back. controller.quorum.voters has no
-    effect afterwards, and controller.quorum.bootstrap.servers should take its place.
+    The command does the same as `kafka-features upgrade --feature kraft.version=1`, and cannot be undone. Afterwards
+    controller.quorum.voters has no effect: set controller.quorum.bootstrap.servers instead.
     """
-    from kquorum.cli.commands.quorum.voters import Target, run_upgrade, show_outcome
+    from kquorum.cli.commands.quorum.outcome import show_outcome
+    from kquorum.cli.commands.quorum.voters import Target, run_upgrade
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
@@ -186,17 +203,18 @@ def history(
         typer.Argument(metavar="[DIR]...", help="Data folders to read instead of asking nodes."),
     ] = None,
     from_epoch: Annotated[
-        int, typer.Option("--from-epoch", min=0, help="Only this epoch and later ones.")
+        int, typer.Option("--from-epoch", min=0, help="Show only this epoch and later ones.")
     ] = 0,
     config: MaybeConfigPath = None,
     grpc: GrpcListeners = None,
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """For every epoch: why it began, who stood, who won, and how long there was no leader.
+    """Show for every epoch why it began, the candidates, the winner, and the time without a leader.
 
-    From what the nodes noted (asked over gRPC) and the leader changes in the log; or, with folders, from their files,
-    also those of Apache Kafka, whose nodes write no such notes: then the history has only what the log holds.
+    The command asks the nodes over gRPC for their election notes and for the leader changes in their logs. With
+    folders, it reads both from the files. Apache Kafka's nodes write no notes, so for their folders the history shows
+    only what the log holds.
     """
     from kquorum.cli.clients.addresses import grpc_addresses
     from kquorum.cli.commands.quorum.history import history_json, history_table, read_folders
@@ -228,7 +246,7 @@ def history(
 
 COMMAND = Command(
     run=quorum_app,
-    summary="Who leads and votes; change the voters.",
+    summary="Show the leader and the voters; change the voters.",
     panel=Panel.ASK,
     place=1,
     examples={

@@ -1,14 +1,15 @@
-"""`quorum add-voter | remove-voter | transfer-leadership | upgrade`: check, request, wait for the commit, print.
+"""`quorum add-voter | remove-voter | transfer-leadership | upgrade`: check, request, wait for the commit.
 
-Each command has a `run_...` function, which calls `_run`: find the leader, run the pre-flight, send the request, and
-wait until the leader's answers show the change. `raft/membership.py` makes the change at the leader.
+Each command has a `run_...` function, which calls `_run`: find the leader, run the pre-flight (`voter_checks.py`), send
+the request, and wait until the leader's answers show the change. `outcome.py` prints the result. `raft/membership.py`
+makes the change at the leader.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from kquorum.cli.clients.addresses import (
     DEFAULT_CONFIG,
@@ -23,8 +24,9 @@ from kquorum.cli.clients.cluster_client import (
     check_error,
     run_asking,
 )
-from kquorum.cli.clients.quorum_client import NOT_THE_LEADER, QuorumStatus, ReplicaLag
+from kquorum.cli.clients.quorum_client import NOT_THE_LEADER
 from kquorum.cli.clients.security import remember_cluster
+from kquorum.cli.commands.quorum.outcome import Outcome
 from kquorum.cli.commands.quorum.status import leaderless_of
 from kquorum.cli.commands.quorum.voter_checks import (
     LOOK_ON_S,
@@ -35,12 +37,11 @@ from kquorum.cli.commands.quorum.voter_checks import (
     look,
     remove_voter_checks,
     resolve,
-    size_in_words,
     transfer_checks,
     upgrade_checks,
 )
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.cli.output import print_json, say, show_table, tell_waiting
+from kquorum.cli.output import tell_waiting
 from kquorum.node.config.addresses import HostPort, parse_host_port
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import ClusterConfig, NodeConfig
@@ -54,10 +55,6 @@ from kquorum.wire.messages.update_features import (
     UpdateFeaturesResponse,
 )
 from kquorum.wire.uuids import ZERO_UUID, uuid_from_text
-from kquorum.wire.wording import counted
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,45 +114,14 @@ class LostMajority:
         return now_s - self._since_s >= LOST_FOR_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """`after` is None if nothing was done: the pre-flight failed, this was a dry run, or there was nothing to
-    change."""
-
-    command: str
-    checks: Sequence[PreflightCheck]
-    before: QuorumStatus
-    after: QuorumStatus | None = None
-    took_ms: int | None = None
-
-    @property
-    def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
-
-    @property
-    def nothing_to_do(self) -> str | None:
-        """Why there is nothing to do, if the cluster is already as the user wants it."""
-        return next((check.detail for check in self.checks if check.is_wished), None)
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "command": self.command,
-            "preflight_passed": self.passed,
-            "done": self.after is not None,
-            "took_ms": self.took_ms,
-            "nothing_to_do": self.nothing_to_do,
-            "checks": [check.as_json() for check in self.checks],
-            "before": self.before.as_json(),
-            "after": None if self.after is None else self.after.as_json(),
-        }
-
-
 async def preflight(
     client: ClusterClient, checks_of: Look, *, wait: bool, tell: Callable[[str], None]
 ) -> tuple[ObservedQuorum, list[PreflightCheck]]:
     """The checks, after the time that shows which replicas are alive. With `wait` they run again until the timeout,
     while only waiting can help."""
     loop = asyncio.get_running_loop()
+    # One look cannot tell a replica that fetches from one that has just died: the leader reports the time of its last
+    # fetch. The second look shows whose time has moved on.
     first = await look(client)
     looked_on_at = loop.time() + LOOK_ON_S
     if any(check.is_wished for check in checks_of(first)):
@@ -264,6 +230,7 @@ async def _change(client: ClusterClient, request: Request[VoterChange], what: st
                 f"the leader did not say within {client.timeout_ms} ms that it is done{reason}; {DOUBT}",
                 status=ExitStatus.UNREACHABLE,
             )
+        # The leader may have begun this change before the time was up, so the error `done` is a success from now on.
         was_asked = True
         await asyncio.sleep(PAUSE_S)
 
@@ -428,6 +395,7 @@ def _run(
     have passed. `ask_last` is a node that may be dead or hang: it is asked after all others.
     """
     known = target.known()
+    # A connection to a dead machine may take the whole time limit, which the other addresses need.
     addresses = sorted(target.addresses(), key=lambda address: known.ids.get(address, -1) == ask_last)
 
     async def find_leader() -> None:
@@ -439,6 +407,7 @@ def _run(
             known = voters_of(await look(client), known)
 
     async def ask() -> Outcome:
+        # With --wait the command outlasts an election, so a lost leader is no reason to end early.
         if not wait:
             await find_leader()
         loop = asyncio.get_running_loop()
@@ -520,73 +489,3 @@ def _check_directory_id(text: str | None) -> None:
             uuid_from_text(text)
     except ValueError as error:
         raise CliError(f"--directory-id: {error}", status=ExitStatus.USAGE) from error
-
-
-def checks_table(command: str, checks: "Sequence[PreflightCheck]") -> "Table":
-    """A row for each point of a pre-flight, the remedies where they are needed."""
-    from kquorum.cli.output import make_table
-
-    rows = [
-        ("ok" if check.passed else "NO", check.name, check.detail, "" if check.passed else check.remedy)
-        for check in checks
-    ]
-    return make_table(f"{command}: pre-flight", ("", "check", "~found", "~remedy"), rows)
-
-
-def voters_table(before: QuorumStatus, after: QuorumStatus) -> "Table":
-    """The voters before the change and after it."""
-    from kquorum.cli.output import make_table
-
-    then = {voter.replica_id: voter for voter in before.voters}
-    now = {voter.replica_id: voter for voter in after.voters}
-    rows = [
-        (
-            node_id,
-            (now.get(node_id) or then[node_id]).directory_id,
-            _place(after, node_id) or _place(before, node_id),
-            _standing(before, then.get(node_id), node_id),
-            _standing(after, now.get(node_id), node_id),
-        )
-        for node_id in sorted(then.keys() | now.keys())
-    ]
-    return make_table(
-        size_in_words(len(now)),
-        ("#node", "directory id", "listener", "before", "after"),
-        rows,
-        spare=("before",),
-    )
-
-
-def _place(status: QuorumStatus, node_id: int) -> str | None:
-    place = status.place_of(node_id)
-    return None if place is None else str(place)
-
-
-def _standing(status: QuorumStatus, voter: ReplicaLag | None, node_id: int) -> str:
-    if voter is None:
-        return "-"
-    return "leader" if status.leader_id == node_id else "voter"
-
-
-def show_outcome(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:
-    """Print the outcome. Raises CliError afterwards if the pre-flight failed."""
-    if as_json:
-        print_json(outcome.as_json())
-    else:
-        _show_in_words(outcome, dry_run=dry_run)
-    if not outcome.passed and outcome.nothing_to_do is None:
-        failed = [check.name for check in outcome.checks if not check.passed]
-        message = f"{outcome.command} is not possible now: {counted(len(failed), 'check')} failed ({', '.join(failed)})"
-        raise CliError(message, status=ExitStatus.FAILED, is_in_json=True)
-
-
-def _show_in_words(outcome: Outcome, *, dry_run: bool) -> None:
-    if outcome.nothing_to_do is not None:
-        say(f"nothing to do: {outcome.nothing_to_do}")
-        return
-    show_table(checks_table(outcome.command, outcome.checks))
-    if outcome.after is not None:
-        show_table(voters_table(outcome.before, outcome.after))
-        say(f"done in {outcome.took_ms} ms")
-    elif dry_run and outcome.passed:
-        say("nothing was changed: this was a dry run")

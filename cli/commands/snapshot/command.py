@@ -32,7 +32,7 @@ def list_command(
     path: Annotated[Path, typer.Argument(metavar="DIR", help="A metadata folder, or one of several.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the snapshots of a metadata log, also those half written or half deleted."""
+    """Show the snapshots of a metadata log, even partly written or partly deleted ones."""
     from kquorum.cli.commands.snapshot.list import list_snapshots
 
     raise typer.Exit(int(list_snapshots(path, as_json=as_json)))
@@ -42,11 +42,9 @@ def list_command(
 def verify(
     path: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="A snapshot, or a metadata folder.")],
     as_json: AsJson = False,
-    keep: Annotated[
-        int, typer.Option("--findings", min=1, help="How many findings of each check are shown.")
-    ] = 5,
+    keep: Annotated[int, typer.Option("--findings", min=1, help="Findings to show for each check.")] = 5,
 ) -> None:
-    """Check snapshots as files: header, footer, checksums, record numbers, and that the records make a state.
+    """Check a snapshot's header, footer, checksums, number of records, and that its records give a state.
 
     `kquorum log verify` also compares them with the log. Exit status 0: sound; 1: a rule is broken; 3: damaged.
     """
@@ -57,10 +55,10 @@ def verify(
 
 @snapshot_app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A", help="A snapshot.")],
-    after: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    before: Annotated[Path, typer.Argument(metavar="A", help="The first snapshot.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The second snapshot.")],
     as_json: AsJson = False,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 for all.")] = 50,
+    limit: Annotated[int, typer.Option(min=0, help="Rows to show of each table; 0 shows all.")] = 50,
 ) -> None:
     """Show what differs between the states that two snapshots hold."""
     from kquorum.cli.commands.snapshot.verify import diff as run
@@ -75,13 +73,11 @@ def take(
     ],
     offset: Annotated[
         int | None,
-        typer.Option(min=1, help="The first offset not in the snapshot; the log's end without it."),
+        typer.Option(min=1, help="The first offset that is not in the snapshot; the log's end by default."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder, or a file to write (NAME.checkpoint); the metadata folder itself without it."
-        ),
+        typer.Option(help="A folder, or a file to write (NAME.checkpoint); the metadata folder by default."),
     ] = None,
     is_committed: Annotated[
         bool,
@@ -92,12 +88,12 @@ def take(
         ),
     ] = False,
     compression: Annotated[
-        Compression, typer.Option(help="Of the batches; what nodes use without it.")
+        Compression, typer.Option(help="The compression of the batches; the nodes' own by default.")
     ] = Compression.LZ4,
 ) -> None:
     """Replay a log up to an offset and write the state as a snapshot.
 
-    It is written beside, flushed, read back and compared before it gets its name: there is never half a snapshot.
+    The snapshot gets its name only after it was written, flushed, read back and compared.
     """
     from kquorum.cli.commands.snapshot.take import TakeRequest
     from kquorum.cli.commands.snapshot.take import take as run

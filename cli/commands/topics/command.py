@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Consistency = Annotated[
     str | None,
     typer.Option(
-        "--consistency", metavar="PROMISE", help="linearizable, committed or local; read over gRPC."
+        "--consistency",
+        metavar="PROMISE",
+        help="The promise to keep: linearizable, committed or local (gRPC).",
     ),
 ]
 topics_app = typer.Typer(
@@ -28,21 +30,29 @@ topics_app = typer.Typer(
 def create(
     name: Annotated[str, typer.Argument(help="The topic's name.")],
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", help="How many; -1 for num.partitions of the cluster.")
+        int,
+        typer.Option(
+            "--partitions", "-p", help="The number of partitions; -1 means the cluster's num.partitions."
+        ),
     ] = -1,
     replication_factor: Annotated[
         int,
-        typer.Option("--replication-factor", "-r", help="-1 for default.replication.factor of the cluster."),
+        typer.Option(
+            "--replication-factor",
+            "-r",
+            help="-1 for default.replication.factor of the cluster.",
+        ),
     ] = -1,
     topic_config: Annotated[
-        list[str] | None, typer.Option("--topic-config", metavar="KEY=VALUE", help="May be repeated.")
+        list[str] | None,
+        typer.Option("--topic-config", metavar="KEY=VALUE", help="A config of the topic; may be repeated."),
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="An existing topic is no error.")
+        bool, typer.Option("--if-not-exists", help="Succeed if the topic exists.")
     ] = False,
     wait_all: Annotated[
         bool,
-        typer.Option("--wait-all", help="Wait until every broker that is not fenced knows of it (gRPC)."),
+        typer.Option("--wait-all", help="Wait until every unfenced broker has applied it (gRPC)."),
     ] = False,
     reason: Reason = None,
     config: MaybeConfigPath = None,
@@ -51,7 +61,7 @@ def create(
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Create a topic; returns when it is committed by the quorum, or with --wait-all when all brokers have it."""
+    """Create a topic. Returns when the quorum has committed it; with --wait-all, when all brokers have applied it."""
     from kquorum.cli.clients.cluster_client import ask_brokers
     from kquorum.cli.commands.topics.topic_client import NewTopic, create_topic
     from kquorum.cli.commands.topics.wait_all import WaitForAll
@@ -91,9 +101,9 @@ def list_topics(
 ) -> None:
     """List the topics, one line each.
 
-    A broker tells what it has applied. With --consistency a node tells over gRPC and keeps a promise: linearizable (all
-    that was committed when asked, from the leader), committed (all that the node knows to be), local (its own log, also
-    what may yet be lost).
+    By default a broker answers with what it has applied. With --consistency a node answers over gRPC: linearizable (the
+    leader, with all that was committed before the request), committed (what the node knows to be committed) or local
+    (the node's own log, including uncommitted records).
     """
     from kquorum.cli.output import print_json, print_table
     from kquorum.wire.wording import counted
@@ -154,7 +164,7 @@ def delete(
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Delete topics, in the order given; stops at the first that is refused."""
+    """Delete topics in the given order. The command stops at the first topic that is refused."""
     from kquorum.cli.clients.cluster_client import ask_brokers
     from kquorum.cli.commands.topics.topic_client import delete_topic
     from kquorum.cli.failures import CliError

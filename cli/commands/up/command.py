@@ -25,7 +25,7 @@ def up(
     ] = False,
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", help="Where relative log.dirs are; the current folder without it."),
+        typer.Option("--data-dir", help="The base of relative log.dirs; the current folder by default."),
     ] = None,
 ) -> None:
     """Run all nodes of the config on this machine; Ctrl-C or SIGTERM stops brokers, then controllers.

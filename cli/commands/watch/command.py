@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 def watch(
     config: MaybeConfigPath = None,
     node: Annotated[
-        int | None, typer.Option("--node", "-n", help="Watch through this node of the config only.")
+        int | None, typer.Option("--node", "-n", help="Ask only this node of the config.")
     ] = None,
     grpc: Annotated[
         str | None,
         typer.Option("--grpc", help="gRPC listeners to watch through: host:port, comma-separated."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     from_offset: Annotated[
-        int | None, typer.Option(min=0, help="First offset to tell about; what comes after now, without it.")
+        int | None, typer.Option(min=0, help="The first offset to show; by default only changes from now on.")
     ] = None,
     kind: Annotated[
         list[str] | None,
         typer.Option("--kind", help="Only this kind, such as partition_changed; may be repeated."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after so many changes.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="End after this many changes.")] = None,
     timeout_ms: Annotated[
-        int, typer.Option("--timeout-ms", min=1, help="How long to try to connect at first.")
+        int, typer.Option("--timeout-ms", min=1, help="Time limit of the first connection.")
     ] = 5000,
 ) -> None:
     """The quorum's leaders and voters, brokers, topics and partitions as they change, until Ctrl-C.
@@ -104,7 +104,7 @@ def _kinds(names: list[str]) -> tuple[str, ...]:
 
 COMMAND = Command(
     run=watch,
-    summary="Changes of the metadata, live (gRPC).",
+    summary="Show changes of the metadata, live (gRPC).",
     panel=Panel.ASK,
     place=6,
     examples={

@@ -1,4 +1,4 @@
-"""CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, and the sweep of what has expired (KIP-48,
+"""CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, and the removal of expired tokens (KIP-48,
 KIP-373; rule C18).
 
 Whether a principal may make tokens, and for whom, has been seen to before (metadata.authorizer).

@@ -93,7 +93,7 @@ def test_the_option_for_a_first_user_is_shown_whole(capsys: pytest.CaptureFixtur
 def test_paragraphs_are_wrapped_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["quorum", "upgrade", "--help"]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    start = lines.index(next(line for line in lines if line.startswith("This is `kafka-features")))
+    start = lines.index(next(line for line in lines if line.startswith("The command does the same")))
     assert min(len(line) for line in lines[start : start + 2]) > 55
 
 

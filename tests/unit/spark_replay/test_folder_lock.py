@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.spark_replay.decode.files import NotRegular
+from kquorum.regular_files import NotRegular
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
 
 

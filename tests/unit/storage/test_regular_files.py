@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.storage.file_system import POSIX, open_regular, read_regular
+from kquorum.regular_files import open_regular
+from kquorum.storage.file_system import POSIX, read_regular
 
 SECRET = b"a file of the operator"
 

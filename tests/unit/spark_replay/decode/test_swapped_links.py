@@ -9,10 +9,11 @@ from kquorum.cli.commands.log.files import find_logs
 from kquorum.cli.commands.log.verification import SideFiles, verify_log
 from kquorum.metadata.log_check.findings import Findings
 from kquorum.metadata.log_check.log_checker import LogFacts
+from kquorum.regular_files import NotRegular
 from kquorum.spark_replay.archive.archiving import archive
 from kquorum.spark_replay.archive.files import ArchiveFiles, Digest
 from kquorum.spark_replay.decode import sources
-from kquorum.spark_replay.decode.files import NotRegular, is_regular, map_listed, open_resolved, scan_resolved
+from kquorum.spark_replay.decode.files import is_regular, map_listed, open_resolved, scan_resolved
 from kquorum.spark_replay.decode.members import member_of
 from kquorum.spark_replay.decode.sources import find_log_files
 from kquorum.spark_replay.source import read_split, splits_of

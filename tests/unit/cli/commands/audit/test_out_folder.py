@@ -20,7 +20,7 @@ from kquorum.cli.commands.audit.build import (
 )
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.main import run
-from kquorum.spark_replay.decode.files import NotRegular
+from kquorum.regular_files import NotRegular
 from kquorum.spark_replay.delta import forget
 from kquorum.spark_replay.remote import RemoteFailed
 from tests.support.sample_logs import write_sample
