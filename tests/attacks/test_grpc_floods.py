@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from kquorum.cli.processes import wait_until
 from tests.attacks.few_descriptors import HOST, LimitedNode, limited_node
-from tests.fuzz.node import grpc_inputs as http2
+from tests.support.network import grpc_inputs as http2
 
 OPEN_FILES = 1_024
 CONNECTIONS, STREAMS = 30, 200

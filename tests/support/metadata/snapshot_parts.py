@@ -10,6 +10,9 @@ from uuid import UUID
 from kquorum.raft.inputs import Input
 from kquorum.raft.ports import QuorumAt
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.wire.metadata_records.features import (
+    FeatureLevelRecord,
+)
 
 FOLDER = Path("/data/__cluster_metadata-0")
 START_MS = 5_000_000
@@ -47,3 +50,7 @@ class FakeReplica:
     def advance_log_start(self, offset: int) -> None:
         self.asked.append(offset)
         self.log_start_offset = offset
+
+
+def level(name: str, number: int = 1) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=name, feature_level=number)

@@ -75,3 +75,18 @@ def write_snapshot(folder: Path, offset: int, epoch: int = 1) -> Path:
 
 def segment_offsets(folder: Path) -> list[int]:
     return sorted(int(path.stem) for path in folder.glob("*.log"))
+
+
+def flip(path: Path, position: int, mask: int = 0x10) -> bytes:
+    content = bytearray(path.read_bytes())
+    content[position] ^= mask
+    path.write_bytes(content)
+    return bytes(content)
+
+
+def led(start: int, end: int, epoch: int) -> list[LogBatch]:
+    """An epoch as a leader writes it."""
+    return [
+        build_batch(start, epoch, 1000, [(b"\0\0\0\2", b"\0\0\0")], control=True),
+        *batches(start + 1, end, epoch),
+    ]

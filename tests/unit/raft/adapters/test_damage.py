@@ -13,6 +13,7 @@ from tests.support.raft.log_folders import (
     FIRST,
     batch,
     batches,
+    flip,
     read_all,
     segment_offsets,
     set_recovery_point,
@@ -22,13 +23,6 @@ from tests.support.raft.log_folders import (
 from tests.support.raft.log_history import FOLDER
 
 SIZE = len(batch(0).data)
-
-
-def flip(path: Path, position: int, mask: int = 0x10) -> bytes:
-    content = bytearray(path.read_bytes())
-    content[position] ^= mask
-    path.write_bytes(content)
-    return bytes(content)
 
 
 def damage_of(folder: Path) -> DamagedRange:

@@ -15,6 +15,7 @@ from tests.support.raft.disk_checks import cut_within_start
 from tests.support.raft.log_folders import (
     batch,
     batches,
+    flip,
     read_all,
     segment_offsets,
     set_recovery_point,
@@ -23,7 +24,6 @@ from tests.support.raft.log_folders import (
     write_snapshot,
 )
 from tests.support.raft.log_history import FOLDER
-from tests.unit.raft.adapters.test_damage import flip
 
 SIZE = len(batch(0).data)
 THREE = SegmentLimits(segment_bytes=3 * SIZE)

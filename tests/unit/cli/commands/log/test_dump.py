@@ -10,7 +10,7 @@ import pytest
 
 from kquorum.cli.main import run
 from tests.support.sample_logs import write_sample, write_trimmed_sample
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 
 @pytest.fixture

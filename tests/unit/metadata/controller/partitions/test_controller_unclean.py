@@ -22,12 +22,9 @@ from kquorum.wire.metadata_records.topics import ClearElrRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
-from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, kinds
+from tests.support.controller_world import SESSION_MS, World, assigned, kinds
+from tests.support.metadata.feature_updates import FEATURES
 
-FEATURES = [
-    *LEVELS,
-    {"name": ELIGIBLE_LEADER_REPLICAS_VERSION, "min_supported_version": 0, "max_supported_version": 1},
-]
 KEY = "min.insync.replicas"
 
 
