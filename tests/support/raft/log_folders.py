@@ -9,12 +9,9 @@ from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, encode_control_record
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from kquorum.wire.record_batch import write_batch
+from tests.support.storage.log_parts import batch
 
 FIRST = "00000000000000000000.log"
-
-
-def batch(offset: int, epoch: int = 1, size: int = 60) -> LogBatch:
-    return build_batch(offset, epoch, 1_000_000 + offset, [(None, bytes([offset % 250 + 1]) * size)])
 
 
 def batches(start: int, end: int, epoch: int = 1, size: int = 60) -> list[LogBatch]:
