@@ -63,9 +63,10 @@ def recover(folder: Path, read_batch: BatchReader = pass_over, fs: FileSystem = 
 FOLDER = Path("/disk/log")
 
 
-def recovered_batches(fs: FaultFileSystem) -> list[LogBatch]:
+def recovered_batches(fs: FaultFileSystem, folder: Path = FOLDER) -> list[LogBatch]:
+    """The batches that a start finds in the folder."""
     found: list[LogBatch] = []
-    recovered = recover(FOLDER, lambda each: found.append(log_batch(bytes(each.data))), fs)
+    recovered = recover(folder, lambda each: found.append(log_batch(bytes(each.data))), fs)
     recovered.close()
     assert recovered.damage is None
     return found

@@ -45,7 +45,7 @@ def test_a_segment_has_its_name_once_all_before_it_is_durable(fs: FaultFileSyste
     assert offsets_of(fs) == [0, 3, 6]
     log.close()
     assert fs.open_descriptors == 0
-    assert recovered_batches(fs) == batches(0, 7)
+    assert recovered_batches(fs, FOLDER) == batches(0, 7)
 
 
 def test_the_age_of_a_segment_is_that_of_its_batches(fs: FaultFileSystem) -> None:
@@ -76,8 +76,8 @@ def test_a_cut_leaves_no_file_behind_and_is_durable(fs: FaultFileSystem, cut: in
     flush(log)
     log.close()
     kept = min(cut, 8)
-    assert recovered_batches(left) == batches(0, kept)
-    assert recovered_batches(fs) == [*batches(0, kept), *batches(kept, 9, epoch=2)]
+    assert recovered_batches(left, FOLDER) == batches(0, kept)
+    assert recovered_batches(fs, FOLDER) == [*batches(0, kept), *batches(kept, 9, epoch=2)]
 
 
 def test_only_what_is_durable_and_wholly_below_is_given_up_and_never_the_last(fs: FaultFileSystem) -> None:
@@ -99,7 +99,7 @@ def test_started_again_it_is_empty_at_its_offset_whatever_lay_there(fs: FaultFil
     log.append([batch(100)])
     flush(log)
     log.close()
-    assert recovered_batches(fs) == [batch(100)]
+    assert recovered_batches(fs, FOLDER) == [batch(100)]
 
 
 def test_whenever_the_process_ends_no_batch_is_missing_in_the_middle(fs: FaultFileSystem) -> None:
@@ -118,7 +118,7 @@ def test_whenever_the_process_ends_no_batch_is_missing_in_the_middle(fs: FaultFi
         except Stopped:
             stop_at += 1
         for seed in range(5):
-            found = recovered_batches(disk.power_cut(Random(seed)))
+            found = recovered_batches(disk.power_cut(Random(seed)), FOLDER)
             assert found == batches(0, len(found))
             assert len(found) >= flushed
     assert stop_at > 20
