@@ -11,7 +11,6 @@ from kquorum.wire.log_batch import LogBatch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.raft.log_folders import (
     FIRST,
-    batch,
     batches,
     flip,
     read_all,
@@ -21,6 +20,7 @@ from tests.support.raft.log_folders import (
     write_snapshot,
 )
 from tests.support.raft.log_history import FOLDER
+from tests.support.storage.log_parts import batch
 
 SIZE = len(batch(0).data)
 
