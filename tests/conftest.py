@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.tidy.tree import PACKAGES
+from tests.support.tree import PACKAGES
 
 # How fast this machine is, and what else it does, is no property of ours.
 settings.register_profile("kquorum", deadline=None, suppress_health_check=[HealthCheck.too_slow])

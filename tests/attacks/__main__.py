@@ -8,9 +8,9 @@ from pathlib import Path
 
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.attacks.long_bodies import LongArray, long_arrays
-from tests.attacks.loop_turns import Turns, measured
 from tests.attacks.rig import Rig, rig, send
+from tests.support.network.long_bodies import LongArray, long_arrays
+from tests.support.node.loop_turns import Turns, measured
 
 
 def main() -> None:

@@ -32,18 +32,12 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.warm_up import warm_up
 from tests.support.acl_worlds import creations
-from tests.support.broker_services import broker_services
+from tests.support.broker_services import LowestRandomSource, broker_services
 from tests.support.config_files import SMALL
 from tests.support.controller_world import World, topic
 from tests.support.single_node import HOST
 
 BROKERS_USER = "User:broker"
-
-
-class RandomSource:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 @dataclass
@@ -189,7 +183,7 @@ def _broker_services(site: _Site, forwarder: Forwarder, creation: AutoTopicCreat
     return broker_services(
         site.cache,
         forwarder,
-        random_source=RandomSource(),
+        random_source=LowestRandomSource(),
         topic_creation=creation,
         node_id=1,
         authorizer=site.gate,

@@ -9,9 +9,9 @@ from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.sasl_server import SaslServerSession, SaslSettings
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.wire.protocol.apis import ApiKey
+from tests.support.metadata.sasl_credentials import NOW_MS, SECRET_KEY, image, password_of
 from tests.support.network.peers import RawClient, echo_request, raw_client, serving
-from tests.unit.metadata.adapters.test_sasl_credentials import NOW_MS, SECRET_KEY, image, password_of
-from tests.unit.network.test_listener_security import ask
+from tests.support.network.sasl_peers import ask
 
 SASL_PLAINTEXT = 2
 MECHANISM = "SCRAM-SHA-256"

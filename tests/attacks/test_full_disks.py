@@ -13,10 +13,10 @@ from kquorum.cli.processes import MAX_OUTPUT_BYTES, NodeProcess, wait_until
 from kquorum.node.logs import MAX_MESSAGE_CHARACTERS, NodeLogging
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.attacks.rig import rig, send
-from tests.integration.test_up import SMALL, running
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
+from tests.support.node.up_command import SMALL, running
 
 GARBAGE = struct.pack(">i", 2**31 - 1)
 

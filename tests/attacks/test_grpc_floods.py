@@ -17,8 +17,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from kquorum.cli.processes import wait_until
-from tests.attacks.few_descriptors import HOST, LimitedNode, limited_node
-from tests.fuzz.node import grpc_inputs as http2
+from tests.attacks.few_descriptors import LimitedNode, limited_node
+from tests.support.network import grpc_inputs as http2
+from tests.support.single_node import HOST
 
 OPEN_FILES = 1_024
 CONNECTIONS, STREAMS = 30, 200

@@ -9,9 +9,9 @@ import logging
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.fuzz.node import grpc_inputs as http2
 from tests.support.grpc_harness import run, serving
 from tests.support.grpc_source import FakeSource
+from tests.support.network import grpc_inputs as http2
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 

@@ -13,8 +13,8 @@ import pytest
 
 from kquorum.cli.processes import wait_until
 from kquorum.node.config.load import load_config
+from tests.support.network.tls_client import Client
 from tests.support.secured import SecuredCluster
-from tests.unit.network.security.test_tls_records import Client
 
 pytestmark = pytest.mark.slow
 

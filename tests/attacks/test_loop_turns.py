@@ -20,12 +20,12 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import decode_response
-from tests.attacks.long_bodies import long_arrays, long_request
-from tests.attacks.loop_turns import Turns, measured
 from tests.attacks.rig import Rig, rig, send
 from tests.support.acl_worlds import PREFIXED, acl
 from tests.support.api_calls import request_of
 from tests.support.kio.frames import encode_request
+from tests.support.network.long_bodies import long_arrays, long_request
+from tests.support.node.loop_turns import Turns, measured
 
 # About fifty milliseconds.
 MOST_CALLS = 250_000

@@ -21,10 +21,10 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import EncodedBody, encode_request
-from tests.attacks.long_bodies import long_request
 from tests.attacks.rig import rig
 from tests.support.api_calls import request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.support.network.long_bodies import long_request
 from tests.support.network.peers import until
 from tests.support.single_node import HOST
 

@@ -1,12 +1,6 @@
 """An authenticated user renews a delegation token in a loop; the metadata log of every node grows with each record."""
 
-from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
-    DAY_MS,
-    HOUR_MS,
-    create,
-    renew,
-    token_world,
-)
+from tests.support.metadata.delegation_tokens import DAY_MS, HOUR_MS, create, renew, token_world
 
 DURATION_MS = 15_000
 TIMES = 500

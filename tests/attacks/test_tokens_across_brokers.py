@@ -12,9 +12,9 @@ from kquorum.network.security.scram_client import ScramClient
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.apis import ApiKey
 from tests.support.network.peers import RawClient
+from tests.support.network.sasl_peers import ask
 from tests.support.secured import USER, USER_SECRET, SecuredCluster
 from tests.support.single_node import HOST
-from tests.unit.network.test_listener_security import ask
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from tests.integration.damaged_files import (
     metadata_folder,
 )
 from tests.integration.dynamic_cluster import DynamicCluster
-from tests.support.cluster import Cluster, Overrides
+from tests.support.cluster import Cluster, Overrides, await_output
 
 REPAIRED = "the log is repaired"
 TRUSTED = "caught up with what was lost: this node votes again"
@@ -33,13 +33,9 @@ def busy_cluster(folder: Path, *, brokers: int = 0, overrides: Overrides = Mappi
     return Cluster(folder, brokers=brokers, overrides={**BUSY, **overrides})
 
 
-def await_said(cluster: Cluster, node_id: int, text: str) -> None:
-    assert wait_until(lambda: text in cluster.output(node_id), WAIT_S), cluster.tails()
-
-
 def check_repaired(cluster: Cluster, node_id: int, lost: int) -> None:
     """It said what was wrong and that it no longer is, and its log is the others' again."""
-    await_said(cluster, node_id, REPAIRED)
+    await_output(cluster, node_id, REPAIRED, WAIT_S)
     assert "is corrupt at byte" in cluster.output(node_id)
     leader = metadata_folder(cluster, cluster.leader_id())
     assert wait_until(lambda: logs_agree(metadata_folder(cluster, node_id), leader, lost), WAIT_S)
@@ -74,7 +70,7 @@ def test_a_repair_is_over_once_for_all(tmp_path: Path) -> None:
         cluster.kill(hurt)
         flip_middle_of_log(metadata_folder(cluster, hurt))
         cluster.start_node(hurt)
-        await_said(cluster, hurt, REPAIRED)
+        await_output(cluster, hurt, REPAIRED, WAIT_S)
         cluster.restart(hurt)
         assert wait_until(lambda: is_level(cluster, hurt), WAIT_S), cluster.tails()
         assert "is corrupt" not in cluster.output(hurt)
@@ -171,7 +167,7 @@ def test_a_damaged_election_state_is_kept_and_replaced_before_it_votes(
         cluster.start_node(hurt)
         assert f"{path} is damaged" in cluster.output(hurt)
         assert path.with_name(f"{QUORUM_STATE}.damaged").read_bytes() == content
-        await_said(cluster, hurt, TRUSTED)
+        await_output(cluster, hurt, TRUSTED, WAIT_S)
         assert wait_until(path.exists, WAIT_S), "it votes again, and remembers it"
         assert json.loads(path.read_text())["leaderEpoch"] >= 1
 
@@ -194,7 +190,7 @@ def test_a_voter_with_a_damaged_election_state_does_not_vote(tmp_path: Path) -> 
         assert not path.exists()
         assert "leader in epoch" not in cluster.output(hurt) + cluster.output(other)
         cluster.launch(leader)
-        await_said(cluster, hurt, TRUSTED)
+        await_output(cluster, hurt, TRUSTED, WAIT_S)
 
 
 @pytest.mark.slow
@@ -263,7 +259,7 @@ def test_snapshots_that_the_log_cannot_do_without_are_fetched_again(tmp_path: Pa
         for snapshot in _snapshots(folder):
             flip_byte(snapshot, snapshot.stat().st_size // 2)
         cluster.start_node(hurt)
-        await_said(cluster, hurt, REPAIRED)
+        await_output(cluster, hurt, REPAIRED, WAIT_S)
         assert wait_until(lambda: is_level(cluster, hurt), WAIT_S), cluster.tails()
         _await_snapshots(folder, 1)
 

@@ -18,7 +18,7 @@ from tests.integration.damaged_files import (
     logs_agree,
     metadata_folder,
 )
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, await_output
 
 DISK_BYTES = 8 * 1024 * 1024
 RESERVED_BYTES = 1024 * 1024
@@ -77,10 +77,6 @@ def fill(folder: Path) -> Path:
     return filler
 
 
-def await_said(cluster: Cluster, node_id: int, text: str) -> None:
-    assert wait_until(lambda: text in cluster.output(node_id), WAIT_S), cluster.tails()
-
-
 def check_quiet(cluster: Cluster, node_id: int) -> None:
     assert cluster.is_running(node_id), cluster.tails()
     assert "Traceback" not in cluster.output(node_id)
@@ -95,7 +91,7 @@ def test_a_leader_whose_disk_is_full_hands_over_and_comes_back_by_itself(
         await_growth(cluster)
         full = cluster.leader_id()
         filler = fill(small_disks[full - 1])
-        await_said(cluster, full, FULL)
+        await_output(cluster, full, FULL, WAIT_S)
         assert wait_until(lambda: cluster.leader_id() != full, WAIT_S), cluster.tails()
         leader, epoch = cluster.leader_id(), cluster.quorum().leader_epoch
         # The others go on; the full one answers, stays behind, and disturbs no other node.
@@ -105,7 +101,7 @@ def test_a_leader_whose_disk_is_full_hands_over_and_comes_back_by_itself(
         assert (cluster.leader_id(), cluster.quorum().leader_epoch) == (leader, epoch)
         check_quiet(cluster, full)
         filler.unlink()
-        await_said(cluster, full, SPACE)
+        await_output(cluster, full, SPACE, WAIT_S)
         assert wait_until(lambda: is_level(cluster, full), WAIT_S), cluster.tails()
         own, others = metadata_folder(cluster, full), metadata_folder(cluster, leader)
         assert wait_until(lambda: logs_agree(own, others, 2_000), WAIT_S)
@@ -122,7 +118,7 @@ def test_a_full_voter_still_votes(tmp_path: Path, small_disks: list[Path]) -> No
         full = next(node_id for node_id in cluster.controller_ids if node_id != first)
         third = next(node_id for node_id in cluster.controller_ids if node_id not in (first, full))
         fill(small_disks[full - 1])
-        await_said(cluster, full, FULL)
+        await_output(cluster, full, FULL, WAIT_S)
         cluster.kill(first)
         assert wait_until(lambda: "leader in epoch" in cluster.output(third), WAIT_S), cluster.tails()
         check_quiet(cluster, full)
@@ -135,11 +131,11 @@ def test_a_sole_voter_is_read_only_until_there_is_space(tmp_path: Path, small_di
         cluster.start()
         await_growth(cluster)
         filler = fill(small_disks[0])
-        await_said(cluster, 1, FULL)
+        await_output(cluster, 1, FULL, WAIT_S)
         assert answers(cluster, 1)
         check_quiet(cluster, 1)
         filler.unlink()
-        await_said(cluster, 1, SPACE)
+        await_output(cluster, 1, SPACE, WAIT_S)
         assert cluster.leader_id() == 1
         await_growth(cluster)
 
@@ -152,11 +148,11 @@ def test_a_node_starts_on_a_full_disk(tmp_path: Path, small_disks: list[Path]) -
         await_growth(cluster)
         full = next(node_id for node_id in cluster.controller_ids if node_id != cluster.leader_id())
         fill(small_disks[full - 1])
-        await_said(cluster, full, FULL)
+        await_output(cluster, full, FULL, WAIT_S)
         filler = fill(small_disks[full - 1])
         cluster.restart(full)
-        await_said(cluster, full, FULL)
+        await_output(cluster, full, FULL, WAIT_S)
         check_quiet(cluster, full)
         filler.unlink()
-        await_said(cluster, full, SPACE)
+        await_output(cluster, full, SPACE, WAIT_S)
         assert wait_until(lambda: is_level(cluster, full), WAIT_S), cluster.tails()

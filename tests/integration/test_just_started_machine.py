@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 TIMEOUT_S = 300
 TESTS = (

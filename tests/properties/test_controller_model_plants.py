@@ -22,8 +22,8 @@ from kquorum.metadata.controller.partitions.elect_leaders import CLEAN_ELECTION
 from kquorum.metadata.controller.partitions.partition_change import Elected, PartitionChange, change_of
 from kquorum.metadata.controller.topics import new_partitions
 from kquorum.metadata.image.partition_state import partition_after_change
-from tests.properties.test_controller_model import run_stream
 from tests.reference_model.short_sequence import run_short_sequence
+from tests.reference_model.stream import run_stream
 from tests.reference_model.twin import Twin
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -19,7 +19,7 @@ from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import SESSION_MS, World, assigned
-from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
+from tests.support.metadata.feature_updates import FEATURES
 
 STEPS = 60
 

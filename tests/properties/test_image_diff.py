@@ -10,8 +10,8 @@ from kquorum.metadata.image.image import MetadataImage, Provenance
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
-from tests.properties.test_image import HISTORIES, accepted
 from tests.support.image_records import image_from_values, image_records
+from tests.support.metadata.image_histories import HISTORIES, accepted
 
 _MIRRORED = {
     Action.ADDED: Action.REMOVED,

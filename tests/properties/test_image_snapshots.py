@@ -31,8 +31,7 @@ from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from kquorum.wire.metadata_records import features, topics
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
-from tests.properties.test_image import HISTORIES, RECORDS
-from tests.properties.test_partition_columns import alike
+from tests.support.metadata.image_histories import HISTORIES, RECORDS, alike
 
 EPOCH = 3
 LEVEL = features.FeatureLevelRecord(name="metadata.version", feature_level=25)

@@ -20,14 +20,6 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.properties.test_metadata_encoding import (
-    NAMES,
-    VERSIONS,
-    LowestRandomSource,
-    image,
-    next_image,
-    request,
-)
 from tests.support.acl_worlds import (
     ALICE,
     ALLOW,
@@ -41,10 +33,12 @@ from tests.support.acl_worlds import (
     authorizer,
 )
 from tests.support.api_calls import request_of
+from tests.support.broker_services import LowestRandomSource
 from tests.support.images import LISTENER
 from tests.support.kio.classes import response_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
+from tests.support.metadata.metadata_requests import NAMES, VERSIONS, image, next_image, request
 from tests.support.plain_metadata import handle_metadata
 
 SEEDS = st.integers(0, 2**32)

@@ -1,6 +1,5 @@
 """Partition records by columns against the codec and the replay of single records."""
 
-import random
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
@@ -23,49 +22,8 @@ from kquorum.wire.metadata_records import features, topics
 from kquorum.wire.record_batch import check_batch, read_records, read_values, write_batch
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord
-from tests.properties.test_image import HISTORIES, accepted, partition_states
 from tests.support.image_records import image_from_values, image_records
-
-TOPICS = [UUID(int=1 << 120), UUID(int=256), UUID(int=77)]
-# Ids that end in zeros, and one that means "none".
-DIRECTORIES = [UUID(int=0), UUID(int=256), UUID(int=1 << 127), UUID(int=5)]
-
-
-@st.composite
-def alike(draw: st.DrawFn) -> list[MetadataRecord]:
-    """Partition records, most of one of few shapes, with topics created in between."""
-    counts = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
-    made: list[MetadataRecord] = []
-    for topic_id in draw(st.permutations(TOPICS)):
-        made.append(topics.TopicRecord(name=str(topic_id), topic_id=topic_id))
-        numbers = draw(st.lists(st.integers(0, 30), max_size=20, unique=draw(st.booleans())))
-        seed = draw(st.integers(0, 2**32))
-        for place, number in enumerate(numbers):
-            stray = TOPICS[0] if (seed + place) % 10 == 0 else topic_id
-            made.append(plain_record(stray, number, counts, seed + place))
-    return made
-
-
-def plain_record(topic_id: UUID, number: int, counts: list[int], seed: int) -> topics.PartitionRecord:
-    """A record that follows from `seed`: a draw for each of its fields would take most of the time."""
-    random_source = random.Random(seed)
-    size = random_source.choice(counts)
-    replicas = tuple(random_source.randrange(6) for _ in range(size))
-    directories = tuple(random_source.choice(DIRECTORIES) for _ in range(size))
-    is_rare = random_source.randrange(16) == 0
-    return topics.PartitionRecord(
-        partition_id=number,
-        topic_id=topic_id,
-        replicas=replicas,
-        isr=replicas[: random_source.choice([size, size, max(size - 1, 0)])],
-        leader=random_source.randrange(-1, 6),
-        leader_epoch=random_source.randrange(2**31),
-        partition_epoch=random_source.randrange(9),
-        directories=directories if random_source.randrange(10) else directories[:1] if is_rare else (),
-        leader_recovery_state=int(is_rare),
-        adding_replicas=(9,) if is_rare else (),
-        eligible_leader_replicas=(4,) if is_rare and random_source.randrange(2) else None,
-    )
+from tests.support.metadata.image_histories import HISTORIES, TOPICS, accepted, alike, partition_states
 
 
 def one_by_one(values: Sequence[bytes]) -> MetadataDelta:

@@ -13,7 +13,7 @@ from kquorum.wire.errors import DecodeError
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
 from kquorum.wire.record_frame import decode_record, encode_record
 from kquorum.wire.schema import MetadataRecord, codec_of, plan_of
-from tests.properties.test_records_roundtrip import EVERY_VERSION
+from tests.support.metadata.record_versions import EVERY_VERSION
 from tests.support.wire_values import entities
 
 FRAME_BYTES = 3

@@ -22,13 +22,9 @@ from kquorum.wire.metadata_records.registry import ALL
 from kquorum.wire.record_batch import check_batch, read_records, write_batch
 from kquorum.wire.record_frame import decode_record, decode_record_lenient, encode_record
 from kquorum.wire.schema import MetadataRecord, plan_of
+from tests.support.metadata.record_versions import EVERY_VERSION
 from tests.support.wire_values import entities, fullest, least
 
-EVERY_VERSION = [
-    pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
-    for cls in ALL
-    for version in range(cls.versions[0], cls.versions[1] + 1)
-]
 EVERY_CONTROL_RECORD = [
     pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
     for cls, version in (

@@ -17,8 +17,8 @@ from kquorum.metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
-from tests.properties.test_image import HISTORIES, STEPS, accepted, partition_states
 from tests.support.image_records import image_from_values, image_records
+from tests.support.metadata.image_histories import HISTORIES, STEPS, accepted, partition_states
 
 TOPIC = UUID(int=77)
 SEED = seed_of(TOPIC)

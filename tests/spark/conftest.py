@@ -28,6 +28,7 @@ from tests.support.spark.random_history import (
     write_random_history,
     write_random_trimmed_history,
 )
+from tests.support.spark.session import Unstopped
 
 RANDOM_SEED = 20_260_131
 
@@ -66,6 +67,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = start_session(tmp_path_factory.mktemp("spark"), master="local[1]", small=True)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of the test use the session of all tests and leave it running."""
+
+    def start_session(work_folder: Path, **options: object) -> Unstopped:
+        (work_folder / "spark.log").write_text("what Spark said\n")
+        return Unstopped(spark)
+
+    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", start_session)
 
 
 @pytest.fixture(scope="session")

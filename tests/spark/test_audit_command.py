@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,28 +9,6 @@ from kquorum.cli.main import run
 from tests.support.sample_logs import write_sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-
-class Unstopped:
-    """The shared session, which no test may stop."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        """Left running for the other tests."""
-
-
-@pytest.fixture
-def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def start_session(work_folder: Path, **options: object) -> Unstopped:
-        (work_folder / "spark.log").write_text("what Spark said\n")
-        return Unstopped(spark)
-
-    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", start_session)
 
 
 @pytest.mark.usefixtures("shared_session")

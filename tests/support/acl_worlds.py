@@ -9,6 +9,7 @@ from immutables import Map
 from kquorum.metadata.authorizer.authorizer import Acls, Authorizer, AuthorizerConfig
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.image.security import AccessControlEntry
+from tests.support.controller_world import topic
 
 DENY, ALLOW = 2, 3
 LITERAL, PREFIXED = 3, 4
@@ -99,3 +100,7 @@ def _applies(entry: AccessControlEntry, name: str) -> bool:
     if entry.pattern_type == PREFIXED:
         return name.startswith(entry.resource_name)
     return entry.resource_name in (name, "*")
+
+
+def creation(*names: str) -> dict[str, Any]:
+    return {"topics": [topic(name) for name in names], "timeout": 1000}

@@ -2,6 +2,7 @@
 
 import struct
 
+import cramjam
 from crc32c import crc32c
 
 
@@ -32,3 +33,12 @@ def batch_of(
     )
     head = struct.pack(">qiibI", base_offset, 49 + len(payload), 0, 2, 0)
     return with_valid_crc(head + checked + payload)
+
+
+def xerial(plain: bytes, block_bytes: int = 32 * 1024) -> bytes:
+    """The framing of snappy-java: magic, version 1, compatible version 1, then blocks with their sizes."""
+    out = bytearray(b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1))
+    for start in range(0, len(plain), block_bytes):
+        block = bytes(cramjam.snappy.compress_raw(plain[start : start + block_bytes]))
+        out += struct.pack(">i", len(block)) + block
+    return bytes(out)

@@ -283,3 +283,8 @@ def assignments(values: Mapping[str, Any]) -> Iterable[str]:
     for key, value in values.items():
         # JSON's strings are TOML's; its booleans and numbers too.
         yield f'"{key}" = {json.dumps(value)}'
+
+
+def await_output(cluster: Cluster, node_id: int, text: str, timeout_s: float) -> None:
+    """Fails with the end of every node's output if the node does not write `text` in time."""
+    assert wait_until(lambda: text in cluster.output(node_id), timeout_s), cluster.tails()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 EXAMPLE = ROOT / "examples" / "quorum.toml"
 

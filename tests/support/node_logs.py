@@ -1,6 +1,9 @@
 """The metadata folder of a node as time goes by: segments fill, are rolled and removed, snapshots are taken."""
 
+import logging
 from pathlib import Path
+
+import pytest
 
 from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.writer import SnapshotWriter
@@ -74,3 +77,7 @@ def flip(path: Path, position: int) -> None:
     data = bytearray(path.read_bytes())
     data[position] ^= 0xFF
     path.write_bytes(data)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]

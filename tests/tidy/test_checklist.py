@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 import pytest
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 DOCS = ROOT / "docs"
 # A section that vanished would take its rows, and what they claim, along.
@@ -138,4 +138,4 @@ def test_a_name_that_is_not_there_is_noticed() -> None:
     assert exists(own, "test_a_name_that_is_not_there_is_noticed")
     assert not exists(own, "test_a_name_that_was_never_there")
     assert not exists("tests/tidy/test_that_was_moved.py", None)
-    assert not exists("tests/tidy/tree.py", None), "a file without tests"
+    assert not exists("tests/support/tree.py", None), "a file without tests"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.test_text import checked_in_files
-from tests.tidy.tree import PACKAGES, ROOT, python_files
+from tests.support.tree import PACKAGES, ROOT, checked_in_files, python_files
 
 _CODE = re.compile(r"`([^`\n]+)`")
 # Folders and files, with `*`, with `{a,b}`, and with the test or the line that is meant behind a colon.

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
-from tests.tidy.tree import PACKAGES, module_name, python_files
+from tests.support.tree import PACKAGES, module_name, python_files
 
 # Circles that are left, each with the room that is to open it. A circle that is gone leaves this list.
 LEFT: set[frozenset[str]] = set()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.tidy.tree import PACKAGES, ROOT, core_files, module_name, python_files
+from tests.support.tree import PACKAGES, ROOT, core_files, module_name, python_files
 
 _PROBE = """
 import importlib, sys

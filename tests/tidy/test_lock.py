@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 LOCK = ROOT / "requirements.lock"
 TOOLS_LOCK = ROOT / "tools" / "lock-tools.lock"

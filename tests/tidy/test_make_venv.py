@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 SCRIPT = ROOT / "tools" / "make_venv.sh"
 # Makes environments with itself in them, knows every module, and pip fails in it as it does offline.

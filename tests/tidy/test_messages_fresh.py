@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 from tools import render_messages
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from setuptools import find_packages
 
-from tests.tidy.tree import PACKAGES, ROOT, module_name, python_files
+from tests.support.tree import PACKAGES, ROOT, module_name, python_files
 
 _THEIRS = "raise AssertionError('kquorum imports a module of the project that it is used in')\n"
 _PROBE = """

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kquorum.wire.proto import generate as generator
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 
 def test_generated_modules_are_fresh(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.test_text import checked_in_files
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT, checked_in_files
 
 PAGE = ROOT / "docs" / "protocol-rules.md"
 _RULE = r"[RCFP]\d+(?:\.\d+)?"

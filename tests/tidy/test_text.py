@@ -1,12 +1,10 @@
 """No path of a machine, no secret of a desk and no crumbs in what is checked in."""
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT, checked_in_files
 
 # Written in pieces, so that this file does not find itself.
 _MACHINE_PATHS = re.compile(
@@ -42,19 +40,6 @@ def test_what_the_commands_of_the_docs_write_is_not_checked_in() -> None:
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     missing = sorted(name for name in written if not {f"/{name}", f"/{name}/"} & set(ignored))
     assert missing == []
-
-
-def checked_in_files() -> list[Path]:
-    """Everything git tracks or would track, so that a new file is seen before it is added."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    names = [name for name in listing.stdout.split("\0") if name]
-    return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
 def lines_matching(pattern: re.Pattern[str]) -> list[str]:

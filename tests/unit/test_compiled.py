@@ -77,7 +77,9 @@ def test_the_consensus_core_is_what_is_built() -> None:
     assert not [name for name in names if "adapters" in name or "__init__" in name]
 
 
-_ASK = "import kquorum.raft.log_index as it, kquorum.compiled; print(it.__file__); print(kquorum.compiled.STATE)"
+_ASK = (
+    "import kquorum.raft.log_index as it, kquorum.compiled; print(it.__file__); print(kquorum.compiled.STATE)"
+)
 
 
 @pytest.mark.slow

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.attacks.loop_turns import LongTurn
 from tests.fuzz.held import held
 from tests.fuzz.listener.inputs import Input
 from tests.fuzz.node.measured_node import LIMIT_S, MeasuredNode, measured_node
 from tests.fuzz.node.ways import WAYS, Maker, Thrower, Way
+from tests.support.node.loop_turns import LongTurn
 from tests.support.single_node import HOST
 
 PEERS = 24

@@ -6,7 +6,7 @@ from typing import cast
 
 from tests.fuzz.listener.inputs import After, Input
 from tests.fuzz.listener.peer import PATIENCE_S, Peer
-from tests.fuzz.node import grpc_inputs as http2
+from tests.support.network import grpc_inputs as http2
 
 _CANCEL = struct.pack(">I", 8)
 # A call that goes on for longer, as watching does, is cancelled.

@@ -5,12 +5,12 @@ from random import Random
 
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
-from tests.attacks.long_bodies import LongArray, long_arrays
 from tests.fuzz.listener.inputs import After, Input, Inputs, Versions
 from tests.fuzz.mutation import mutated
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_request
+from tests.support.network.long_bodies import LongArray, long_arrays
 
 _LONG_SHARE = 0.003
 # Below and above what the costly APIs may have.

@@ -21,8 +21,8 @@ from kquorum.cli.processes import wait_until
 from kquorum.node.config.load import load_config
 from kquorum.node.config.materialise import free_ports
 from kquorum.node.process import run_node
-from tests.attacks.loop_turns import Turns, measured
 from tests.support.certificates import authority, issued, write
+from tests.support.node.loop_turns import Turns, measured
 from tests.support.single_node import NODE_ID, both_roles, write_config
 
 LIMIT_S = 0.05

@@ -9,11 +9,11 @@ import pytest
 import uvloop
 
 from tests.fuzz.node.campaign import Campaign, WayReport
-from tests.fuzz.node.grpc_inputs import GrpcInputs
 from tests.fuzz.node.http_inputs import HttpInputs
 from tests.fuzz.node.measured_node import LIMIT_S
 from tests.fuzz.node.tls_inputs import TlsInputs
 from tests.fuzz.node.ways import WAYS, Maker
+from tests.support.network.grpc_inputs import GrpcInputs
 
 
 def run(folder: Path, inputs: int, *names: str, limit_s: float = LIMIT_S) -> list[WayReport]:

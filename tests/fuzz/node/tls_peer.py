@@ -10,7 +10,7 @@ from tests.fuzz.listener.inputs import After, Input
 from tests.fuzz.listener.peer import PATIENCE_S, Peer, PeerConnection
 from tests.fuzz.node.grpc_peer import GrpcConnection, GrpcPeer
 from tests.fuzz.node.tls_inputs import TlsInput
-from tests.unit.network.security.test_tls_records import Client
+from tests.support.network.tls_client import Client
 
 # Of one input; more records without data than these would be many more inputs.
 _RECORDS_AFTER_UPDATES = 3

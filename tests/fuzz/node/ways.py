@@ -11,7 +11,6 @@ from kquorum.wire.protocol.apis import supported_versions
 from tests.fuzz.listener.inputs import Input, Inputs
 from tests.fuzz.listener.peer import Peer
 from tests.fuzz.listener.target import small_image
-from tests.fuzz.node.grpc_inputs import GrpcInputs
 from tests.fuzz.node.grpc_peer import GrpcPeer
 from tests.fuzz.node.http_inputs import HttpInputs
 from tests.fuzz.node.kafka_inputs import KafkaInputs, authenticate, handshake
@@ -19,6 +18,7 @@ from tests.fuzz.node.measured_node import SECRET, SUPER_USER, USER, MeasuredNode
 from tests.fuzz.node.tls_inputs import TlsInputs
 from tests.fuzz.node.tls_peer import GrpcTlsPeer, TlsPeer
 from tests.support.cluster import CLUSTER_ID
+from tests.support.network.grpc_inputs import GrpcInputs
 from tests.support.single_node import HOST
 
 

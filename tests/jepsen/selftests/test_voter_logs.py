@@ -15,7 +15,7 @@ from kquorum.wire.uuids import uuid_to_text
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_logs import VoterLogs
 from tests.jepsen.checkers.voters import ADD, READ, REMOVE
-from tests.jepsen.selftests.test_voters import MEMBERS, ScriptedHistory
+from tests.jepsen.selftests.scripted_voters import MEMBERS, ScriptedHistory
 
 # Added to a voter's id.
 ANOTHER_DISK = 10

@@ -164,16 +164,8 @@ def test_voters_that_differ_only_in_a_secret_are_not_the_same(planted: Planted) 
 
 
 def test_the_command_says_all_of_one_log_as_json_and_by_its_exit_status(
-    planted: Planted, spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shared_session: None, planted: Planted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Unstopped:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(spark, name)
-
-        def stop(self) -> None:
-            """Left running for the other tests."""
-
-    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", lambda work, **options: Unstopped())
     command = ["audit", "check", str(planted.out), "--only", "replay", "--json"]
     assert run([*command, "--source", PLANTED + "removed-topic"]) == 1
     told = json.loads(capsys.readouterr().out)

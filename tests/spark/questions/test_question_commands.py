@@ -11,7 +11,6 @@ import pytest
 
 from kquorum.cli.main import run
 from tests.spark.conftest import Audited
-from tests.spark.test_audit_command import Unstopped
 from tests.support.spark.question_log import HOSTILE, NOON_MS
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -20,13 +19,8 @@ SHOWN = "[bold]\\x1b[31mred\\u202e"
 
 
 @pytest.fixture
-def ask(
-    spark: Any, audited: Audited, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Any:
+def ask(shared_session: None, audited: Audited, capsys: pytest.CaptureFixture[str]) -> Any:
     """Runs `audit COMMAND AUDIT ... --source questions`; answers the exit status, the output and the complaints."""
-
-    def start_session(work_folder: Path, **options: object) -> Unstopped:
-        return Unstopped(spark)
 
     def asked(command: str, *arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -35,7 +29,6 @@ def ask(
         assert captured.out.replace("\n", "").isprintable()
         return status, captured.out, captured.err
 
-    monkeypatch.setattr("kquorum.cli.commands.audit.spark.start_session", start_session)
     return asked
 
 

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,27 +10,11 @@ from tests.support.sample_logs import write_sample
 from tests.support.spark.eventful_days import FLAPS, write_eventful_days
 from tests.support.spark.eventful_history import TOPICS
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-
-class Unstopped:
-    """The shared session, which no test may stop."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        """Left running for the other tests."""
-
-
-@pytest.fixture(autouse=True)
-def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "kquorum.cli.commands.audit.spark.start_session", lambda work_folder, **options: Unstopped(spark)
-    )
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.usefixtures("shared_session"),
+]
 
 
 @pytest.mark.slow

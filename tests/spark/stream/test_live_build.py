@@ -10,7 +10,6 @@ import pytest
 
 from kquorum.cli.main import run
 from kquorum.spark_replay.tables.building.registry import TABLES
-from tests.spark.test_audit_command import shared_session as shared_session
 from tests.support.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]

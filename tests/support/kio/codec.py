@@ -4,8 +4,11 @@ Compiled once per class from the field metadata of kio's classes. Unknown tagged
 may lawfully send (KIP-482), are skipped.
 """
 
+import io
 import struct
 from typing import Any, Final, TypeVar
+
+from kio.serial import entity_writer
 
 from kquorum.wire.codegen.compiler import Codec, compile_codec
 from kquorum.wire.codegen.runtime import ElementsLeft
@@ -88,3 +91,9 @@ def _decoded(codec: Codec, cls: type[E], buffer: Buffer, position: int) -> tuple
         raise BufferUnderflow(f"{cls.__name__} is cut short", len(data)) from None
     except UnicodeDecodeError as error:
         raise DecodeError(f"a string of {cls.__name__} is not UTF-8: {error.reason}") from None
+
+
+def kio_encode(entity: Any) -> bytes:
+    out = io.BytesIO()
+    entity_writer(type(entity))(out, entity)
+    return out.getvalue()

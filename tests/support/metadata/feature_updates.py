@@ -5,14 +5,18 @@ from typing import Any
 from uuid import UUID
 
 from kquorum.metadata.controller.config import ControllerConfig
+from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.messages.error_codes import ErrorCode
-from kquorum.wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
+from kquorum.wire.metadata_records.cluster import (
+    ControllerFeature,
+    RegisterControllerRecord,
+)
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
 from tests.support.api_calls import Values
-from tests.support.controller_world import World
+from tests.support.controller_world import LEVELS, World
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 ELR = "eligible.leader.replicas.version"
@@ -107,3 +111,9 @@ def controller(node_id: int, **ranges: tuple[int, int]) -> RegisterControllerRec
             for name, (low, high) in ranges.items()
         ),
     )
+
+
+FEATURES = [
+    *LEVELS,
+    {"name": ELIGIBLE_LEADER_REPLICAS_VERSION, "min_supported_version": 0, "max_supported_version": 1},
+]

@@ -1,7 +1,7 @@
 """What the tests of a running node's snapshots share: a replica that only remembers, and waiting for a thread."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,9 @@ from uuid import UUID
 from kquorum.raft.inputs import Input
 from kquorum.raft.ports import QuorumAt
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
+from kquorum.wire.metadata_records.features import (
+    FeatureLevelRecord,
+)
 
 FOLDER = Path("/data/__cluster_metadata-0")
 START_MS = 5_000_000
@@ -18,12 +21,6 @@ QUORUM = QuorumAt(VoterSet.of(Voter(ReplicaKey(1, UUID(int=7)))), 1)
 
 def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, 20))
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - what another thread brings about
-            await asyncio.sleep(0.001)
 
 
 @dataclass
@@ -47,3 +44,7 @@ class FakeReplica:
     def advance_log_start(self, offset: int) -> None:
         self.asked.append(offset)
         self.log_start_offset = offset
+
+
+def level(name: str, number: int = 1) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=name, feature_level=number)

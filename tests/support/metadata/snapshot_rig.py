@@ -12,7 +12,8 @@ from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.images import image_of, partition_record, topic_records
-from tests.support.metadata.snapshot_parts import FOLDER, START_MS, FakeReplica, until
+from tests.support.metadata.snapshot_parts import FOLDER, START_MS, FakeReplica
+from tests.support.raft.driver_parts import until
 
 SETTINGS = SnapshotSettings(
     max_bytes=1000,

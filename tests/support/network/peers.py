@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ OLD, FLEXIBLE = 0, 3
 SUPPORTED = {ECHO: (OLD, FLEXIBLE), ApiKey.HEARTBEAT: (0, 4)}
 
 Held = list[tuple[RequestContext, Any, Reply]]
+RunTest = Callable[[Coroutine[Any, Any, None]], None]
 
 
 def echo_handler(_context: RequestContext, request: FindCoordinatorRequest, reply: Reply) -> None:

@@ -9,12 +9,9 @@ from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, encode_control_record
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from kquorum.wire.record_batch import write_batch
+from tests.support.storage.log_parts import batch
 
 FIRST = "00000000000000000000.log"
-
-
-def batch(offset: int, epoch: int = 1, size: int = 60) -> LogBatch:
-    return build_batch(offset, epoch, 1_000_000 + offset, [(None, bytes([offset % 250 + 1]) * size)])
 
 
 def batches(start: int, end: int, epoch: int = 1, size: int = 60) -> list[LogBatch]:
@@ -75,3 +72,18 @@ def write_snapshot(folder: Path, offset: int, epoch: int = 1) -> Path:
 
 def segment_offsets(folder: Path) -> list[int]:
     return sorted(int(path.stem) for path in folder.glob("*.log"))
+
+
+def flip(path: Path, position: int, mask: int = 0x10) -> bytes:
+    content = bytearray(path.read_bytes())
+    content[position] ^= mask
+    path.write_bytes(content)
+    return bytes(content)
+
+
+def led(start: int, end: int, epoch: int) -> list[LogBatch]:
+    """An epoch as a leader writes it."""
+    return [
+        build_batch(start, epoch, 1000, [(b"\0\0\0\2", b"\0\0\0")], control=True),
+        *batches(start + 1, end, epoch),
+    ]

@@ -9,8 +9,9 @@ from kquorum.storage.recovery import BatchReader, KnownDurable, RecoveredLog, re
 from kquorum.storage.recovery_point import RecoveryPoint, read_recovery_point
 from kquorum.storage.segment import SegmentLimits
 from kquorum.storage.segment_list import SegmentList, first_segment
-from kquorum.wire.log_batch import LogBatch, build_batch
+from kquorum.wire.log_batch import LogBatch, build_batch, log_batch
 from kquorum.wire.log_scan import ScannedBatch
+from tests.support.fault_file_system import FaultFileSystem
 
 FIRST = "00000000000000000000.log"
 
@@ -57,3 +58,15 @@ def recover(folder: Path, read_batch: BatchReader = pass_over, fs: FileSystem = 
     """What a start finds, with its files open."""
     known = KnownDurable(read_recovery_point(folder, fs), read_epochs(folder, fs))
     return recover_segments(folder, known, read_batch, fs)
+
+
+FOLDER = Path("/disk/log")
+
+
+def recovered_batches(fs: FaultFileSystem, folder: Path = FOLDER) -> list[LogBatch]:
+    """The batches that a start finds in the folder."""
+    found: list[LogBatch] = []
+    recovered = recover(folder, lambda each: found.append(log_batch(bytes(each.data))), fs)
+    recovered.close()
+    assert recovered.damage is None
+    return found

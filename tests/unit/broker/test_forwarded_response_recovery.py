@@ -16,9 +16,8 @@ from kquorum.wire.metadata_records.security import (
 )
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
-from tests.support.images import after, topic_id
-from tests.unit.broker.adapters.test_listener import CREATE, TOPIC
-from tests.unit.broker.test_repeated_requests import (
+from tests.support.broker.listening_broker import CREATE, TOPIC
+from tests.support.broker.repeated_requests import (
     BEFORE,
     FORWARDING_ID,
     NEW,
@@ -28,6 +27,7 @@ from tests.unit.broker.test_repeated_requests import (
     requests,
     second_answer,
 )
+from tests.support.images import after, topic_id
 
 
 def lost_answer(

@@ -15,22 +15,11 @@ from kquorum.wire.messages.broker_registration import Feature, Listener
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
+from tests.support.random_sources import HighestRandomSource, MiddleRandomSource
 
 CONFIG = LifecycleConfig(
     heartbeat_interval_ms=2000, session_timeout_ms=9000, initial_registration_timeout_ms=60_000
 )
-
-
-class MiddleDice:
-    """Always the middle: no jitter."""
-
-    def randint(self, low: int, high: int) -> int:
-        return (low + high) // 2
-
-
-class HighDice:
-    def randint(self, low: int, high: int) -> int:
-        return high
 
 
 def make(config: LifecycleConfig = CONFIG) -> BrokerLifecycle:
@@ -42,7 +31,7 @@ def make(config: LifecycleConfig = CONFIG) -> BrokerLifecycle:
         features=(Feature(name="metadata.version", min_supported_version=4, max_supported_version=25),),
         log_dirs=(UUID(int=(1 << 90) + 2), UUID(int=(1 << 90) + 1)),
     )
-    return BrokerLifecycle(identity, config, MiddleDice())
+    return BrokerLifecycle(identity, config, MiddleRandomSource())
 
 
 def sent(lifecycle: BrokerLifecycle, now_ms: int, applied_offset: int = -1) -> Any:
@@ -172,7 +161,7 @@ def test_failures_double_the_pause_up_to_the_session_timeout() -> None:
 
 
 def test_the_jitter_is_two_percent() -> None:
-    lifecycle = BrokerLifecycle(make()._identity, CONFIG, HighDice())
+    lifecycle = BrokerLifecycle(make()._identity, CONFIG, HighestRandomSource())
     lifecycle.start(0)
     sent(lifecycle, 0)
     lifecycle.handle_failure(0)

@@ -4,9 +4,9 @@ import pytest
 
 from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.broker.listening_broker import Broker, metadata, with_broker
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.support.running_controllers import RunningController, eventually
-from tests.unit.broker.adapters.test_listener import Broker, metadata, with_broker
 
 
 @pytest.mark.parametrize(("configs", "told"), [({}, 3), ({"max.request.partition.size.limit": "2"}, 2)])

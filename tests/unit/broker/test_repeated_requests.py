@@ -1,84 +1,32 @@
 """The plug is pulled between commit and answer: the request goes out again, and what it has done is no failure."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from kquorum.broker.repeated_requests import RepeatedRequests, Watched
+from kquorum.broker.repeated_requests import Watched
 from kquorum.broker.request_effects import Change
-from kquorum.metadata.controller.log_writer import audit_record
 from kquorum.metadata.controller.refusals import refusal
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
-from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.forwarding_id import FORWARDING_ID_BYTES
-from kquorum.wire.messages.create_topics import CreatableTopicConfigs
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.cluster import UnregisterBrokerRecord
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from kquorum.wire.schema import MetadataRecord
-from tests.support.api_calls import Values, request_of
-from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
-from tests.support.running_controllers import RunningController
-from tests.unit.broker.adapters.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
-
-NEW = topic_records(2, "new", partition_record(2, 0, (101,)))
-BEFORE = image_of(
-    broker_record(101),
-    broker_record(102),
-    *topic_records(1, "orders", partition_record(1, 0, (101,))),
+from tests.support.api_calls import Values
+from tests.support.broker.listening_broker import CREATE, IMAGE, TOPIC, Broker, created, with_broker
+from tests.support.broker.repeated_requests import (
+    BEFORE,
+    FORWARDING_ID,
+    NEW,
+    asked,
+    note_of,
+    requests,
+    second_answer,
 )
-CONFIGS = (CreatableTopicConfigs(name="retention.ms", value="1", config_source=5),)
-
-
-FORWARDING_ID = bytes(range(16))
-SECRET_KEY = "of all nodes"
-
-
-def note_of(request: ControllerRequest, *, is_whole: bool = True) -> MetadataRecord:
-    return audit_record(request, reason="done", previous_note_hash=b"", covered_records=1, is_whole=is_whole)
-
-
-def asked(
-    api_key: ApiKey, values: dict[str, Any], forwarding_id: bytes = FORWARDING_ID, version: int | None = None
-) -> ControllerRequest:
-    version = supported_versions(api_key)[1] if version is None else version
-    return ControllerRequest(
-        api_key=api_key,
-        api_version=version,
-        body=request_of(api_key, version, values),
-        principal="User:alice",
-        client_id="the-client",
-        client_host="127.0.0.1",
-        correlation_id=7,
-        forwarding_id=forwarding_id,
-    )
-
-
-def requests() -> RepeatedRequests:
-    return RepeatedRequests(lambda _image, _name: CONFIGS, token_secret_key=SECRET_KEY)
-
-
-def second_answer(
-    request: ControllerRequest,
-    error: ErrorCode,
-    records: Sequence[MetadataRecord],
-    *,
-    noted: ControllerRequest | None = None,
-    is_in_doubt: bool = True,
-    is_whole: bool = True,
-    before: MetadataImage = BEFORE,
-) -> Any:
-    """What the client gets when its first attempt wrote `records`, and the second is refused with `error`."""
-    repeated = requests()
-    with repeated.watch(FORWARDING_ID, request) as watched:
-        if is_in_doubt:
-            watched.doubt()
-        repeated.observe(0, *after(before, note_of(noted or request, is_whole=is_whole), *records))
-        response = refusal(request, ApiError(error, "no"))
-        return repeated.first_answer(response, watched)
+from tests.support.images import after, partition_record, topic_id, topic_records
+from tests.support.running_controllers import RunningController
 
 
 def deletion(**named: Any) -> ControllerRequest:

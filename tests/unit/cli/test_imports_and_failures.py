@@ -13,7 +13,7 @@ from kquorum.network.errors import CannotConnect, PortInUse
 from kquorum.raft.adapters.errors import QuorumStateDamaged
 from kquorum.storage.errors import FolderLocked, FsyncFailed, NotFormatted
 from kquorum.wire.errors import DecodeError
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 _PROBE = """
 import sys

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 # The process interrupts itself when it is about to import the module, or at its end.
 _PROGRAM = """

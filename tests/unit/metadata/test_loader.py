@@ -15,7 +15,6 @@ from kquorum.wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
     NoOpRecord,
 )
 from kquorum.wire.metadata_records.security import UserScramCredentialRecord
@@ -23,12 +22,9 @@ from kquorum.wire.record_batch import HEADER_BYTES
 from kquorum.wire.record_columns import WORTH_COLUMNS
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
+from tests.support.metadata.snapshot_parts import level
 
 BEGIN, END, ABORT = BeginTransactionRecord(name="t"), EndTransactionRecord(), AbortTransactionRecord()
-
-
-def level(name: str, number: int = 1) -> FeatureLevelRecord:
-    return FeatureLevelRecord(name=name, feature_level=number)
 
 
 class Log:

@@ -1,13 +1,15 @@
 """Every test of the network runs on asyncio's own loop and on uvloop: their transports differ in what they allow."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
-RunTest = Callable[[Coroutine[Any, Any, None]], None]
+from tests.support.certificates import authority, issued, write
+from tests.support.network.peers import HOST, RunTest
 
 TEST_TIMEOUT_S = 120
 
@@ -25,3 +27,11 @@ def run(request: pytest.FixtureRequest) -> Iterator[RunTest]:
 
     yield run_test
     assert unhandled == []
+
+
+@pytest.fixture
+def pem(tmp_path: Path) -> Path:
+    """A key, its certificate, and the authority of that."""
+    path = tmp_path / "server.pem"
+    write(path, issued("test", HOST) + authority().pem.decode())
+    return path

@@ -13,13 +13,13 @@ from tests.support.kio.frames import decode_response, encode_request
 from tests.support.network.peers import (
     SUPPORTED,
     RawClient,
+    RunTest,
     correlation_id_of,
     echo_request,
     header_bytes,
     raw_client,
     serving,
 )
-from tests.unit.network.conftest import RunTest
 
 NEWEST = supported_versions(ApiKey.API_VERSIONS)[1]
 OFFERED = SUPPORTED | SASL_VERSIONS | {ApiKey.API_VERSIONS: (0, NEWEST)}

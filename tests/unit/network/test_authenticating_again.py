@@ -9,9 +9,8 @@ from kquorum.network.security.scram import keys_of
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.network.security.scram_server import ScramLookup, ScramUser
 from kquorum.wire.protocol.apis import ApiKey
-from tests.support.network.peers import RawClient, echo_request, raw_client, serving
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.test_listener_security import ask
+from tests.support.network.peers import RawClient, RunTest, echo_request, raw_client, serving
+from tests.support.network.sasl_peers import ask
 
 SCRAM, PASSWORD = "SCRAM-SHA-512", "the-password"
 

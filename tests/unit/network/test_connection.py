@@ -36,12 +36,12 @@ from tests.support.network.peers import (
     HOST,
     OLD,
     Held,
+    RunTest,
     echo_response,
     holding_handler,
     serving,
     until,
 )
-from tests.unit.network.conftest import RunTest
 
 TIMEOUT_MS = 5000
 BODY = {"key": "a", "key_type": 0, "coordinator_keys": ["a"]}

@@ -24,6 +24,7 @@ from tests.support.network.peers import (
     HOST,
     Held,
     RawClient,
+    RunTest,
     echo_handler,
     echo_request,
     header_bytes,
@@ -32,7 +33,6 @@ from tests.support.network.peers import (
     serving,
     until,
 )
-from tests.unit.network.conftest import RunTest
 
 API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))
 HEARTBEAT = encode_frame(

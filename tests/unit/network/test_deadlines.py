@@ -18,6 +18,7 @@ from tests.support.network.peers import (
     HOST,
     Held,
     RawClient,
+    RunTest,
     echo_handler,
     echo_request,
     echo_response,
@@ -28,7 +29,6 @@ from tests.support.network.peers import (
     settled,
     until,
 )
-from tests.unit.network.conftest import RunTest
 
 LARGE_ANSWER = EncodedBody(encode(echo_response(FLEXIBLE, "x" * 30_000), FLEXIBLE))
 

@@ -20,24 +20,9 @@ from kquorum.network.http2 import (
     Streams,
     goaway,
 )
+from tests.support.network.http2_frames import CALL, MESSAGE, OPENING, SETTINGS, SETTINGS_ACK, call, frame
 
 END = Flag.END_HEADERS | Flag.END_STREAM
-CALL, MESSAGE = b"\x83\x86\x04\x0a/v1.A/Call", b"m" * 12
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
-
-
-SETTINGS = frame(FrameType.SETTINGS, 0, 0, bytes(6))
-SETTINGS_ACK = frame(FrameType.SETTINGS, Flag.ACK, 0)
-OPENING = PREFACE + SETTINGS
-
-
-def call(stream: int) -> bytes:
-    return frame(FrameType.HEADERS, Flag.END_HEADERS, stream, CALL) + frame(
-        FrameType.DATA, Flag.END_STREAM, stream, MESSAGE
-    )
 
 
 class Purse:

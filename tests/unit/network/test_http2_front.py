@@ -23,8 +23,8 @@ from kquorum.network.security.reloading import reloading_context
 from kquorum.network.security.tls import http2_context
 from kquorum.network.server_state import SharedLimits
 from tests.support.certificates import authority, issued, write
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.test_http2 import OPENING, SETTINGS, SETTINGS_ACK, call, frame
+from tests.support.network.http2_frames import OPENING, SETTINGS, SETTINGS_ACK, call, frame
+from tests.support.network.peers import RunTest
 
 HOST = "127.0.0.1"
 CALL_BYTES = len(call(1))

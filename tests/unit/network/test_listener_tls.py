@@ -4,8 +4,7 @@ import asyncio
 import gc
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,13 @@ import pytest
 from cryptography.x509 import load_der_x509_certificate
 
 from kquorum.network.limits import ConnectionLimits, ServerLimits
-from kquorum.network.security.listener_security import ListenerSecurity
-from kquorum.network.server import KafkaServer, SharedLimits
-from tests.support.certificates import authority, issued, write
+from kquorum.network.server import SharedLimits
 from tests.support.network.peers import (
     FLEXIBLE,
     HOST,
     Held,
     RawClient,
+    RunTest,
     echo_request,
     echo_response,
     holding_handler,
@@ -28,42 +26,7 @@ from tests.support.network.peers import (
     serving,
     until,
 )
-from tests.unit.network.conftest import RunTest
-
-SSL = 1
-
-
-@pytest.fixture
-def pem(tmp_path: Path) -> Path:
-    """A key, its certificate, and the authority of that."""
-    path = tmp_path / "server.pem"
-    write(path, issued("test", HOST) + authority().pem.decode())
-    return path
-
-
-def tls(pem: Path, **arguments: Any) -> ListenerSecurity:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    context.load_verify_locations(pem)
-    context.verify_mode = ssl.CERT_OPTIONAL
-    return ListenerSecurity(protocol=SSL, ssl_context=context, **arguments)
-
-
-def client_context(pem: Path, *, shows_certificate: bool = False) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(pem))
-    if shows_certificate:
-        context.load_cert_chain(pem)
-    return context
-
-
-@asynccontextmanager
-async def tls_client(server: KafkaServer, context: ssl.SSLContext) -> AsyncIterator[RawClient]:
-    reader, writer = await asyncio.open_connection(HOST, server.bound_port, ssl=context)
-    try:
-        yield RawClient(reader, writer)
-    finally:
-        if not writer.is_closing():
-            writer.transport.abort()
+from tests.support.network.tls_peers import SSL, client_context, tls, tls_client
 
 
 def test_requests_are_answered_over_tls(run: RunTest, pem: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from kquorum.network import listening
 from kquorum.network.listening import Listening, listening_sockets
-from tests.support.network.peers import HOST, until
-from tests.unit.network.conftest import RunTest
+from tests.support.network.peers import HOST, RunTest, until
 
 
 class Scarce:

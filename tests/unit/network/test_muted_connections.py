@@ -10,6 +10,7 @@ from tests.support.network.peers import (
     FLEXIBLE,
     Held,
     RawClient,
+    RunTest,
     echo_request,
     echo_response,
     holding_handler,
@@ -18,7 +19,6 @@ from tests.support.network.peers import (
     serving,
     until,
 )
-from tests.unit.network.conftest import RunTest
 
 LARGE = "x" * 20_000
 IDLE_MS = 60_000

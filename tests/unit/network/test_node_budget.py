@@ -18,6 +18,7 @@ from tests.support.network.peers import (
     SUPPORTED,
     Held,
     RawClient,
+    RunTest,
     echo_handler,
     echo_request,
     echo_response,
@@ -27,7 +28,6 @@ from tests.support.network.peers import (
     settled,
     until,
 )
-from tests.unit.network.conftest import RunTest
 
 SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)
 LARGE = "x" * 30_000  # as large as a string may be in this request is 32,767

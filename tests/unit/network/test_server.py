@@ -20,6 +20,7 @@ from tests.support.network.peers import (
     OLD,
     SUPPORTED,
     Held,
+    RunTest,
     echo_handler,
     echo_request,
     echo_response,
@@ -29,7 +30,6 @@ from tests.support.network.peers import (
     settled,
     until,
 )
-from tests.unit.network.conftest import RunTest
 
 
 @pytest.mark.parametrize("version", [OLD, FLEXIBLE])

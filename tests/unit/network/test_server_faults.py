@@ -18,6 +18,7 @@ from tests.support.network.peers import (
     FLEXIBLE,
     OLD,
     RawClient,
+    RunTest,
     echo_handler,
     echo_request,
     echo_response,
@@ -26,7 +27,6 @@ from tests.support.network.peers import (
     serving,
     until,
 )
-from tests.unit.network.conftest import RunTest
 
 LIMITS = ServerLimits(max_request_bytes=10_000, drain_timeout_ms=200)
 

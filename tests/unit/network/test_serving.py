@@ -38,14 +38,14 @@ from tests.support.network.peers import (
     OLD,
     SUPPORTED,
     Held,
+    RunTest,
     echo_request,
     holding_handler,
     raw_client,
     serving,
     until,
 )
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.test_listener_security import sasl
+from tests.support.network.sasl_peers import sasl
 
 REQUESTS = 40
 

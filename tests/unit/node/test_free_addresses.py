@@ -18,7 +18,7 @@ from kquorum.node.config.materialise import free_ports
 from kquorum.node.free_addresses import check_addresses_are_free
 from kquorum.node.logs import FILE_NAME
 from kquorum.raft.adapters.election_log import read_elections
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from kquorum.storage.errors import LogCorrupted
-from tests.support.raft.log_folders import FIRST, batch, batches, write_log
+from tests.support.raft.log_folders import FIRST, batches, write_log
+from tests.support.storage.log_parts import batch
 
 KEY = ReplicaKey(1, UUID(int=1))
 THREE = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, 2, 3)))

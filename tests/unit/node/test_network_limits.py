@@ -26,7 +26,7 @@ from kquorum.node.network_limits import (
 )
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.config_files import SMALL, write
-from tests.unit.network.test_request_budget import USUAL, Peer
+from tests.support.network.budget_peers import USUAL, Peer
 
 
 def broker(tmp_path: Path, *lines: str) -> NodeConfig:

@@ -33,6 +33,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.api_calls import Values
+from tests.support.node_logs import warnings
 from tests.support.running_controllers import RunningController, eventually
 
 OURS, THEIRS = "a3F1b3J1bS1leGFtcGxlMQ", "b3F1b3J1bS1leGFtcGxlMQ"
@@ -90,10 +91,6 @@ class Leaders:
 
     def take(self, role: str, epoch: int, leader_id: int = -1) -> None:
         self.watch.handle_role(RoleChanged(role, epoch, "a test"), leader_id)
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
 def on_terminal(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -12,7 +12,8 @@ from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.storage.errors import LogCorrupted
-from tests.support.raft.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
+from tests.support.raft.log_folders import FIRST, batches, read_all, write_log, write_snapshot
+from tests.support.storage.log_parts import batch
 
 KEY = ReplicaKey(1, UUID(int=1))
 ALONE = VoterSet.of(Voter(ReplicaKey(1)))

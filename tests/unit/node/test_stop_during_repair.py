@@ -26,7 +26,8 @@ from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
-from tests.support.raft.log_folders import batch, batches, read_all, snapshot_content
+from tests.support.raft.log_folders import batches, read_all, snapshot_content
+from tests.support.storage.log_parts import batch
 
 DATA = Path("/disk")
 FOLDER = DATA / FOLDER_NAME

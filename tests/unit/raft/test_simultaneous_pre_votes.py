@@ -4,11 +4,7 @@ from kquorum.raft.messages import VoteRequest
 from kquorum.raft.ready import OutboundRequest
 from kquorum.raft.roles import Prospective
 from tests.support.raft.context import RaftContext, batch
-
-
-class HighDice:
-    def randint(self, low: int, high: int) -> int:
-        return high
+from tests.support.random_sources import HighestRandomSource
 
 
 def prospective() -> tuple[RaftContext, list[OutboundRequest]]:
@@ -16,7 +12,7 @@ def prospective() -> tuple[RaftContext, list[OutboundRequest]]:
     context = RaftContext()
     context.advance(context.config.election_timeout_ms)
     assert context.node.role == "prospective"
-    context.node.replica.random_source = HighDice()
+    context.node.replica.random_source = HighestRandomSource()
     return context, context.sent(VoteRequest)
 
 
@@ -54,7 +50,7 @@ def test_a_rival_that_asks_again_does_not_put_it_off_again() -> None:
 def test_a_voter_that_refused_a_pre_vote_becomes_prospective_at_once() -> None:
     context = RaftContext(log=[batch(0, 1)])
     context.advance(context.config.election_timeout_ms)
-    context.node.replica.random_source = HighDice()
+    context.node.replica.random_source = HighestRandomSource()
     (asked, *_) = context.sent(VoteRequest)
     assert not context.ask_for_pre_vote(2, 1, last_offset_epoch=0, last_offset=0).vote_granted
     context.vote(asked)

@@ -21,7 +21,7 @@ from kquorum.spark_replay.table_files import (
     write_split,
 )
 from tests.support.sample_logs import write_sample
-from tests.unit.spark_replay.decode.test_log_columns import in_columns
+from tests.support.spark.log_columns import in_columns
 
 
 def splits(folder: Path, split_bytes: int = 1 << 30) -> list[LogSplit]:

@@ -13,13 +13,12 @@ import pytest
 from kquorum.storage import segment
 from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import PosixFileSystem
-from kquorum.wire.log_batch import LogBatch, log_batch
+from kquorum.wire.log_batch import LogBatch
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.support.storage.log_parts import batch, flush, new_log, recover
+from tests.support.storage.log_parts import FOLDER, batch, flush, new_log, recovered_batches
 
 SIZE = len(batch(0).data)
 TWO_A_SEGMENT = 2 * SIZE
-FOLDER = Path("/disk/log")
 
 
 class Descriptors(FaultFileSystem):
@@ -45,14 +44,6 @@ def batches(start: int, end: int) -> list[LogBatch]:
     return [batch(offset) for offset in range(start, end)]
 
 
-def found_by_a_start(fs: FaultFileSystem) -> list[LogBatch]:
-    found: list[LogBatch] = []
-    recovered = recover(FOLDER, lambda each: found.append(log_batch(bytes(each.data))), fs)
-    recovered.close()
-    assert recovered.damage is None
-    return found
-
-
 def test_the_last_segment_grows_while_no_file_can_be_opened(caplog: pytest.LogCaptureFixture) -> None:
     fs = Descriptors()
     log = new_log(FOLDER, TWO_A_SEGMENT, fs)
@@ -72,7 +63,7 @@ def test_the_last_segment_grows_while_no_file_can_be_opened(caplog: pytest.LogCa
     assert log.end_offset == 9
     assert fs.segments == [0, 6, 8]
     log.close()
-    assert found_by_a_start(fs) == batches(0, 9)
+    assert recovered_batches(fs) == batches(0, 9)
 
 
 @pytest.mark.parametrize("left", [1, 2])
@@ -89,7 +80,7 @@ def test_a_segment_without_index_files_is_as_good(left: int) -> None:
     log.append(batches(3, 5))
     flush(log)
     log.close()
-    assert found_by_a_start(fs) == batches(0, 5)
+    assert recovered_batches(fs) == batches(0, 5)
 
 
 def test_a_segment_does_not_grow_beyond_what_its_indexes_can_say(monkeypatch: pytest.MonkeyPatch) -> None:

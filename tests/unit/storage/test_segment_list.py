@@ -7,10 +7,10 @@ import pytest
 
 from kquorum.storage.segment import SegmentLimits
 from kquorum.storage.segment_list import SegmentList, first_segment
-from kquorum.wire.log_batch import LogBatch, build_batch, log_batch, parse_batches
+from kquorum.wire.log_batch import LogBatch, build_batch, parse_batches
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.storage.disk_stops import Stopped, stopping_before
-from tests.support.storage.log_parts import batch, flush, new_log, recover
+from tests.support.storage.log_parts import batch, flush, new_log, recovered_batches
 
 FOLDER = Path("/disk/topic-0")
 SIZE = len(batch(0).data)
@@ -32,14 +32,6 @@ def offsets_of(fs: FaultFileSystem) -> list[int]:
     return [int(name.partition(".")[0]) for name in fs.names(FOLDER) if name.endswith(".log")]
 
 
-def found_by_a_start(fs: FaultFileSystem) -> list[LogBatch]:
-    found: list[LogBatch] = []
-    recovered = recover(FOLDER, lambda each: found.append(log_batch(bytes(each.data))), fs)
-    recovered.close()
-    assert recovered.damage is None
-    return found
-
-
 @pytest.fixture
 def fs() -> FaultFileSystem:
     return FaultFileSystem(FOLDER)
@@ -53,7 +45,7 @@ def test_a_segment_has_its_name_once_all_before_it_is_durable(fs: FaultFileSyste
     assert offsets_of(fs) == [0, 3, 6]
     log.close()
     assert fs.open_descriptors == 0
-    assert found_by_a_start(fs) == batches(0, 7)
+    assert recovered_batches(fs, FOLDER) == batches(0, 7)
 
 
 def test_the_age_of_a_segment_is_that_of_its_batches(fs: FaultFileSystem) -> None:
@@ -84,8 +76,8 @@ def test_a_cut_leaves_no_file_behind_and_is_durable(fs: FaultFileSystem, cut: in
     flush(log)
     log.close()
     kept = min(cut, 8)
-    assert found_by_a_start(left) == batches(0, kept)
-    assert found_by_a_start(fs) == [*batches(0, kept), *batches(kept, 9, epoch=2)]
+    assert recovered_batches(left, FOLDER) == batches(0, kept)
+    assert recovered_batches(fs, FOLDER) == [*batches(0, kept), *batches(kept, 9, epoch=2)]
 
 
 def test_only_what_is_durable_and_wholly_below_is_given_up_and_never_the_last(fs: FaultFileSystem) -> None:
@@ -107,7 +99,7 @@ def test_started_again_it_is_empty_at_its_offset_whatever_lay_there(fs: FaultFil
     log.append([batch(100)])
     flush(log)
     log.close()
-    assert found_by_a_start(fs) == [batch(100)]
+    assert recovered_batches(fs, FOLDER) == [batch(100)]
 
 
 def test_whenever_the_process_ends_no_batch_is_missing_in_the_middle(fs: FaultFileSystem) -> None:
@@ -126,7 +118,7 @@ def test_whenever_the_process_ends_no_batch_is_missing_in_the_middle(fs: FaultFi
         except Stopped:
             stop_at += 1
         for seed in range(5):
-            found = found_by_a_start(disk.power_cut(Random(seed)))
+            found = recovered_batches(disk.power_cut(Random(seed)), FOLDER)
             assert found == batches(0, len(found))
             assert len(found) >= flushed
     assert stop_at > 20

@@ -1,7 +1,6 @@
 """The codec and kio's own agree, byte for byte and value for value, on every class that kio has."""
 
 import importlib
-import io
 import pkgutil
 from dataclasses import is_dataclass
 from functools import cache
@@ -11,11 +10,11 @@ import kio.schema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 from kquorum.wire.errors import DecodeError
-from tests.support.kio.codec import decode, encode
+from tests.support.kio.codec import decode, encode, kio_encode
 from tests.support.kio.plans import plan_of
 from tests.support.wire_values import entities, fullest, least
 
@@ -51,12 +50,6 @@ def classes_of(api: str) -> tuple[Any, ...]:
         and cls.__module__.startswith(package.__name__)
         and cls.__type__ is not EntityType.nested  # type: ignore[attr-defined]
     )
-
-
-def kio_encode(entity: Any) -> bytes:
-    out = io.BytesIO()
-    entity_writer(type(entity))(out, entity)
-    return out.getvalue()
 
 
 def check_agreement(entity: Any) -> None:

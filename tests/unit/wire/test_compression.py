@@ -12,19 +12,11 @@ from hypothesis import strategies as st
 
 from kquorum.wire.compression import CompressionCodec, compress, decompress
 from kquorum.wire.errors import DecodeError
+from tests.support.batches import xerial
 
 LIMIT = 1 << 20
 PLAIN = b"metadata log " * 9000  # more than one lz4 or snappy block of 64 or 32 KiB
 READ_CODECS = [CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4, CompressionCodec.ZSTD]
-
-
-def xerial(plain: bytes, block_bytes: int = 32 * 1024) -> bytes:
-    """The framing of snappy-java: magic, version 1, compatible version 1, then blocks with their sizes."""
-    out = bytearray(b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1))
-    for start in range(0, len(plain), block_bytes):
-        block = bytes(cramjam.snappy.compress_raw(plain[start : start + block_bytes]))
-        out += struct.pack(">i", len(block)) + block
-    return bytes(out)
 
 
 COMPRESSED = [

@@ -10,7 +10,7 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
 from tests.support.batches import rewrite_offsets
-from tests.unit.wire.test_log_scan import FIRST, SECOND, SEGMENT, STARTS, THIRD, batch, only_damage, positions
+from tests.support.wire.segments import FIRST, SECOND, SEGMENT, STARTS, THIRD, batch, only_damage, positions
 
 OFFSETS = range(100, 1000)
 

@@ -7,37 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kquorum.wire.log_scan import Damage, ScannedBatch, scan_batches
-from kquorum.wire.metadata_records.features import NoOpRecord
-from kquorum.wire.record_batch import write_batch
-from kquorum.wire.record_frame import encode_record
 from tests.support.batches import rewrite_offsets, with_valid_crc
-
-
-def batch(base_offset: int, epoch: int = 1, records: int = 1) -> bytes:
-    return write_batch(
-        base_offset=base_offset,
-        leader_epoch=epoch,
-        timestamp_ms=1700000000000,
-        records=[(None, encode_record(NoOpRecord()))] * records,
-    )
-
-
-FIRST, SECOND, THIRD = batch(100), batch(101, records=3), batch(104, epoch=2)
-SEGMENT = FIRST + SECOND + THIRD
-STARTS = (0, len(FIRST), len(FIRST) + len(SECOND))
+from tests.support.wire.segments import FIRST, SECOND, SEGMENT, STARTS, THIRD, batch, only_damage, positions
 
 
 def scan(data: bytes, base_offset: int | None = 100) -> list[ScannedBatch | Damage]:
     return list(scan_batches(data, base_offset=base_offset))
-
-
-def positions(found: list[ScannedBatch | Damage]) -> list[int]:
-    return [item.position for item in found if isinstance(item, ScannedBatch)]
-
-
-def only_damage(found: list[ScannedBatch | Damage]) -> Damage:
-    (damage,) = (item for item in found if isinstance(item, Damage))
-    return damage
 
 
 def test_a_sound_segment() -> None:

@@ -1,13 +1,11 @@
 """The messages of `wire.messages` and kio's classes have the same bytes, in every API, version and direction."""
 
-import io
 from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kio.serial import entity_writer
 
 from kquorum.wire.codegen.kinds import FIXED
 from kquorum.wire.codegen.plan import FieldPlan, StructPlan
@@ -16,22 +14,17 @@ from kquorum.wire.message_codec import decode, decode_bounded, encode, encode_pa
 from kquorum.wire.message_schema import Message, plan_of
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.kio import codec
+from tests.support.kio.codec import kio_encode
 from tests.support.kio.messages import NAMES, from_kio, kio_class, messages_of, versions_of
 from tests.support.kio.plans import plan_of as kio_plan_of
 from tests.support.wire_values import entities, fullest, least
-
-
-def kio_bytes(entity: Any) -> bytes:
-    out = io.BytesIO()
-    entity_writer(type(entity))(out, entity)
-    return out.getvalue()
 
 
 def check_agreement(entity: Any, cls: type[Message], version: int) -> None:
     message = from_kio(entity, cls, version)
     encoded = encode(message, version)
     assert encoded == codec.encode(entity)
-    assert encoded == kio_bytes(entity)
+    assert encoded == kio_encode(entity)
     assert b"".join(encode_parts(message, version)) == encoded
     assert decode(cls, version, encoded) == (message, len(encoded))
     assert decode_bounded(cls, version, b"??" + encoded, 2, 10_000) == (message, len(encoded) + 2)

@@ -17,8 +17,7 @@ from kquorum.wire.record_batch import (
     write_batch,
 )
 from kquorum.wire.record_parsing import Record
-from tests.support.batches import batch_of, rewrite_offsets, with_valid_crc
-from tests.unit.wire.test_compression import xerial
+from tests.support.batches import batch_of, rewrite_offsets, with_valid_crc, xerial
 
 BATCH = write_batch(base_offset=5, leader_epoch=2, timestamp_ms=99, records=[(None, b"one"), (b"key", None)])
 # length 6+2, no attributes, timestamp delta 3, offset delta 1, key "k", value "v", no headers

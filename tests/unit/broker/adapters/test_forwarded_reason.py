@@ -9,8 +9,8 @@ from kquorum.wire.messages.create_topics import CreatableTopicResult, CreateTopi
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import message_of
+from tests.support.broker.listening_broker import CREATE, broker, created
 from tests.support.running_controllers import RunningController, run
-from tests.unit.broker.adapters.test_listener import CREATE, broker, created
 
 
 def test_the_reason_passes_through_a_broker_that_knows_nothing_of_it() -> None:

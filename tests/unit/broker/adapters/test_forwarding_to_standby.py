@@ -18,12 +18,12 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import decode_request_header, encode_body
 from tests.support.api_calls import read_answer, response_of
+from tests.support.broker.listening_broker import broker
 from tests.support.kio.classes import response_class
 from tests.support.kio.codec import decode
 from tests.support.kio.entities import build
 from tests.support.kio.frames import encode_response
 from tests.support.running_controllers import run
-from tests.unit.broker.adapters.test_listener import broker
 
 VOTER = ReplicaKey(4)
 REQUESTS: dict[ApiKey, Request] = {

@@ -19,12 +19,9 @@ from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values
+from tests.support.node_logs import warnings
+from tests.support.random_sources import MiddleRandomSource
 from tests.support.running_controllers import RunningController, eventually, run
-
-
-class MiddleDice:
-    def randint(self, low: int, high: int) -> int:
-        return (low + high) // 2
 
 
 class Registrar:
@@ -71,7 +68,7 @@ def make(
         features=(),
         log_dirs=(UUID(int=1 << 90),),
     )
-    lifecycle = BrokerLifecycle(identity, config, MiddleDice())
+    lifecycle = BrokerLifecycle(identity, config, MiddleRandomSource())
     channel = ControllerChannel(address, client_id="hb", request_timeout_ms=500, retry_timeout_ms=500)
     return lifecycle, LifecycleRunner(lifecycle, channel, now_ms, applied_offset, config.session_timeout_ms)
 
@@ -132,10 +129,6 @@ def test_closing_ends_every_wait() -> None:
 def heard_lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.INFO)
     return caplog
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
 def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_again_when_it_is_forgotten(

@@ -21,9 +21,9 @@ from kquorum.wire.messages.heartbeat import HeartbeatResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import RequestHeader
 from tests.support.api_calls import message_of, request_of
+from tests.support.broker.listening_broker import Broker, broker
 from tests.support.broker_services import broker_services
 from tests.support.running_controllers import eventually, run
-from tests.unit.broker.adapters.test_listener import Broker, broker
 
 # Longer than any test takes.
 FOREVER_MS = 600_000

@@ -11,11 +11,11 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import as_read
+from tests.support.broker.listening_broker import Broker, broker
 from tests.support.kio.classes import request_class
 from tests.support.kio.plans import plan_of
 from tests.support.running_controllers import run
 from tests.support.wire_values import fullest, least
-from tests.unit.broker.adapters.test_listener import Broker, broker
 
 KNOWN = {ApiKey(api_key) for api_key in api_key_map}
 # A socket that never gets its answer would fail the test through this.

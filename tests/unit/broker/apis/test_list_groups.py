@@ -6,8 +6,8 @@ from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import as_read, request_of
+from tests.support.broker.listening_broker import Broker, with_broker
 from tests.support.running_controllers import RunningController
-from tests.unit.broker.adapters.test_listener import Broker, with_broker
 
 LOWEST, HIGHEST = BROKER_APIS[ApiKey.LIST_GROUPS].versions
 

@@ -17,8 +17,8 @@ from kquorum.network.limits import ServerLimits
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import message_of
+from tests.support.broker.listening_broker import Broker, broker
 from tests.support.running_controllers import eventually, run
-from tests.unit.broker.adapters.test_listener import Broker, broker
 
 NAME = {"client_software_name": "test", "client_software_version": "1"}
 MOST = ServerLimits().max_request_elements

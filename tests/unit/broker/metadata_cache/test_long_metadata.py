@@ -7,9 +7,9 @@ import pytest
 
 from kquorum.broker.metadata_cache import responses
 from kquorum.wire.protocol.api_keys import ApiKey
+from tests.support.broker.listening_broker import Broker, metadata, with_broker
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.support.running_controllers import RunningController
-from tests.unit.broker.adapters.test_listener import Broker, metadata, with_broker
 
 TOPICS = 30
 IMAGE = image_of(

@@ -9,7 +9,6 @@ import pytest
 
 from kquorum.metadata.adapters.controller_channel import (
     ControllerAddress,
-    ControllerChannel,
     ControllerUnavailable,
 )
 from kquorum.metadata.controller.requests import ControllerRequest
@@ -19,20 +18,8 @@ from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values, message_of
+from tests.support.metadata.controller_channel import HEARTBEAT, Leadership, channel_to, heartbeat_answer
 from tests.support.running_controllers import RunningController, eventually, run
-
-HEARTBEAT = {
-    "broker_id": 1,
-    "broker_epoch": 5,
-    "current_metadata_offset": 7,
-    "want_fence": False,
-    "want_shut_down": False,
-    "offline_log_dirs": (),
-}
-
-
-def heartbeat_answer(error: ErrorCode = ErrorCode.none) -> Values:
-    return {"error_code": error, "is_caught_up": True, "is_fenced": False, "should_shut_down": False}
 
 
 def accept(_request: ControllerRequest) -> Values:
@@ -41,29 +28,6 @@ def accept(_request: ControllerRequest) -> Values:
 
 def refuse(_request: ControllerRequest) -> Values:
     return heartbeat_answer(ErrorCode.not_controller)
-
-
-class Leadership:
-    """What the local replica knows."""
-
-    def __init__(self, address: ControllerAddress | None = None) -> None:
-        self.address = address
-        self.asked = 0
-
-    def find(self) -> ControllerAddress | None:
-        self.asked += 1
-        return self.address
-
-
-def channel_to(
-    leadership: Leadership, *, retry_timeout_ms: int = 10_000, request_timeout_ms: int = 5_000
-) -> ControllerChannel:
-    return ControllerChannel(
-        leadership.find,
-        client_id="test",
-        request_timeout_ms=request_timeout_ms,
-        retry_timeout_ms=retry_timeout_ms,
-    )
 
 
 def test_a_request_is_answered_by_the_leader_and_the_connection_is_kept() -> None:

@@ -14,7 +14,8 @@ from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.retention import KeptSegment, KeptSnapshot, RetentionLimits
 from kquorum.snapshots.writer import SnapshotWriter
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.support.metadata.snapshot_parts import FOLDER, START_MS, FakeReplica, run, until
+from tests.support.metadata.snapshot_parts import FOLDER, START_MS, FakeReplica, run
+from tests.support.raft.driver_parts import until
 
 
 def snapshot_bytes(end_offset: int, timestamp_ms: int) -> bytes:

@@ -1,52 +1,21 @@
 """Users and delegation tokens of the metadata log, as SCRAM looks them up."""
 
-import base64
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from immutables import Map
 
 from kquorum.metadata.adapters.sasl_credentials import ImageCredentials
-from kquorum.metadata.delegation_tokens import token_hmac
 from kquorum.metadata.image.image import MetadataImage
-from kquorum.metadata.image.security import DelegationToken, ScramCredential, SecurityDelta, SecurityImage
-from kquorum.metadata.image.security import ScramUser as UserKey
-from kquorum.network.security.scram import ScramError, keys_of, parse_server_first
+from kquorum.metadata.image.security import SecurityDelta, SecurityImage
+from kquorum.network.security.scram import ScramError, parse_server_first
 from kquorum.network.security.scram_client import ScramClient
 from kquorum.network.security.scram_server import ScramLookup, ScramServer, ScramUser
 from kquorum.network.security.unknown_user_credentials import AS_KAFKA
 from kquorum.wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kquorum.wire.salt_forms import SaltForm, form_of
 from tests.support.calls import calls_of
-
-SECRET_KEY = "the key that all nodes share"
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-NOW_MS = 1_000
-
-
-def image(**changes: Any) -> MetadataImage:
-    """alice has a credential for both mechanisms, and a token that lives until 5 s."""
-    scram = Map()
-    for code, mechanism in enumerate(MECHANISMS, start=1):
-        keys = keys_of(mechanism, "alices", b"salt", 4096)
-        scram = scram.set(
-            UserKey(code, "alice"),
-            ScramCredential(
-                salt=keys.salt, stored_key=keys.stored_key, server_key=keys.server_key, iterations=4096
-            ),
-        )
-    token = DelegationToken(
-        token_id="a-token",
-        owner="User:alice",
-        requester="User:alice",
-        renewers=(),
-        issue_timestamp_ms=0,
-        max_timestamp_ms=9_000,
-        expiration_timestamp_ms=5_000,
-    )
-    security = SecurityImage(scram=scram, delegation_tokens=Map({"a-token": token}))
-    return MetadataImage(security=replace(security, **changes))
+from tests.support.metadata.sasl_credentials import MECHANISMS, NOW_MS, SECRET_KEY, image, password_of
 
 
 class World:
@@ -61,10 +30,6 @@ class World:
         client.check(server.step(client.final(server.step(client.first()))))
         assert server.authenticated is not None
         return server.authenticated
-
-
-def password_of(token_id: str) -> str:
-    return base64.b64encode(token_hmac(SECRET_KEY, token_id)).decode()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

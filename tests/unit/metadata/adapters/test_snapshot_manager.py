@@ -16,8 +16,9 @@ from kquorum.snapshots.naming import SnapshotId
 from kquorum.snapshots.reader import SnapshotReader
 from kquorum.storage.errors import FsyncFailed
 from tests.support.fault_file_system import refused
-from tests.support.metadata.snapshot_parts import FOLDER, QUORUM, START_MS, run, until
+from tests.support.metadata.snapshot_parts import FOLDER, QUORUM, START_MS, run
 from tests.support.metadata.snapshot_rig import NOTE, SETTINGS, Rig, image_at
+from tests.support.raft.driver_parts import until
 
 
 def test_a_snapshot_holds_the_image_the_voters_and_the_last_note(caplog: pytest.LogCaptureFixture) -> None:

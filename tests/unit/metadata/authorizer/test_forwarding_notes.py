@@ -11,16 +11,12 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.operator_reason import reason_fields
 from kquorum.wire.proto.audit_pb2 import AuditNote
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.acl_worlds import acl
-from tests.support.controller_world import audit_notes, topic
+from tests.support.acl_worlds import acl, creation
+from tests.support.controller_world import audit_notes
 from tests.support.metadata.listener_world import ListenerWorld
 
 ID = bytes(range(16))
 MAY_CREATE = acl(Operation.CREATE, "new", ResourceType.TOPIC)
-
-
-def creation(*names: str) -> dict[str, Any]:
-    return {"topics": [topic(name) for name in names], "timeout": 1000}
 
 
 def last_note(world: ListenerWorld) -> AuditNote:

@@ -7,16 +7,12 @@ import pytest
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from tests.support.acl_worlds import ADMIN, DENY, PREFIXED, acl
+from tests.support.acl_worlds import ADMIN, DENY, PREFIXED, acl, creation
 from tests.support.controller_world import topic
 from tests.support.metadata.listener_world import ListenerWorld
 
 NONE, FAILED = ErrorCode.none, ErrorCode.topic_authorization_failed
 UNKNOWN = ErrorCode.unknown_topic_or_partition
-
-
-def creation(*names: str) -> dict[str, Any]:
-    return {"topics": [topic(name) for name in names], "timeout": 1000}
 
 
 def errors(answer: Any) -> dict[Any, ErrorCode]:

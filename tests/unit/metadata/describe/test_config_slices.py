@@ -17,7 +17,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from kquorum.wire.protocol.headers import EncodedBody
 from tests.support.api_calls import request_of
-from tests.unit.metadata.describe.test_describe_configs import IMAGE, STATIC
+from tests.support.metadata.described_configs import IMAGE, STATIC
 
 LOWEST, HIGHEST = supported_versions(ApiKey.DESCRIBE_CONFIGS)
 

@@ -23,7 +23,7 @@ from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.grpc_harness import failure_of, run, serving
 from tests.support.grpc_source import FakeSource
-from tests.unit.metadata.grpc.test_quorum import FakeQuorum
+from tests.support.metadata.grpc_quorum import FakeQuorum
 
 ANONYMOUS = "User:ANONYMOUS"
 SERVICES: list[tuple[Any, Any]] = [

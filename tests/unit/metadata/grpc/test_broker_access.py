@@ -1,7 +1,7 @@
 """Who may call the service `Broker` where there is an authorizer."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -22,27 +22,11 @@ from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.certificates import authority, issued
 from tests.support.grpc_harness import failure_of, run, serving, tls_of
 from tests.support.grpc_source import FakeSource
+from tests.support.metadata.grpc_callers import HERE, MEMBER, Caller, certificate
 from tests.support.metadata.member_world import MEMBERSHIP, member_rig
 from tests.support.metadata.watching import NoCallsExpected
 
-MEMBER, HERE = "User:CN=member", "10.0.0.1"
 principal_of = principal_of_certificate(parse_mapping_rules(""))
-
-
-@dataclass
-class Caller:
-    certificate: str | None = None
-    host: str = HERE
-
-    def peer(self) -> str:
-        return f"ipv4:{self.host}:4711"
-
-    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        return {} if self.certificate is None else {"x509_pem_cert": [self.certificate.encode()]}
-
-
-def certificate(pem: str) -> str:
-    return pem[pem.index("-----BEGIN CERTIFICATE") :]
 
 
 def key(pem: str) -> str:

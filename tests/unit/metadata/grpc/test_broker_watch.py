@@ -1,7 +1,5 @@
 """`Broker.Watch` over real loopback gRPC: what a member's picture becomes."""
 
-from typing import Any
-
 import grpc
 import pytest
 
@@ -18,23 +16,10 @@ from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.controller_world import assigned
 from tests.support.grpc_harness import eventually, failure_of, run
-from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
+from tests.support.grpc_source import FakeSource, partition, topic, topic_id
+from tests.support.metadata.grpc_filled_source import change, filled_source
 from tests.support.metadata.member_world import member_rig
 from tests.support.metadata.watching import Picture, follow, up_to, watching
-
-
-def filled_source() -> FakeSource:
-    """Brokers 1 and 2 are replicas of orders-0, 2 and 3 of others-0."""
-    source = FakeSource()
-    source.commit(register_broker(1), register_broker(2), register_broker(3))
-    source.commit(
-        topic("orders", 1), partition(1), topic("others", 2), partition(2, leader=2, replicas=(2, 3))
-    )
-    return source
-
-
-def change(number: int, **changes: Any) -> PartitionChangeRecord:
-    return PartitionChangeRecord(partition_id=0, topic_id=topic_id(number), **changes)
 
 
 def test_the_state_is_the_members_part_of_one_image() -> None:

@@ -14,7 +14,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
 from tests.support.api_calls import response_of
 from tests.support.grpc_source import topic_id
-from tests.unit.metadata.grpc.test_broker_watch import change, filled_source
+from tests.support.metadata.grpc_filled_source import change, filled_source
 
 
 @pytest.mark.parametrize(("per_step", "steps"), [(2_000, 1), (3, 3)])

@@ -7,9 +7,9 @@ import grpc
 import pytest
 
 from kquorum.wire.proto import inspect_pb2
-from tests.fuzz.node import grpc_inputs as http2
 from tests.support.grpc_harness import failure_of, run, serving, take_all
 from tests.support.grpc_source import FakeSource
+from tests.support.network import grpc_inputs as http2
 
 MALFORMED = (b"\xff\xff", b"\x0a\x7f")
 CALLS = {

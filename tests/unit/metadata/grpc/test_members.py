@@ -1,7 +1,7 @@
 """The calls of `Quorum` that tell of nodes and brokers, over real gRPC, and the command line's side of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -19,75 +19,18 @@ from kquorum.cli.commands.brokers.members_grpc import (
 from kquorum.cli.commands.brokers.rows import BrokerRow, problems_of, table_of
 from kquorum.cli.commands.topics.wait_all import lagging_words
 from kquorum.cli.failures import CliError
-from kquorum.metadata.grpc.quorum.service import BrokerLife, NodeStatus
 from kquorum.metadata.grpc.server import start_inspect_server
-from kquorum.metadata.grpc.source import NotTheLeader
-from kquorum.metadata.image.cluster import BrokerRegistration, Endpoint
-from kquorum.metadata.image.image import Provenance
-from kquorum.metadata.members import BrokerProgress
 from kquorum.node.config.addresses import HostPort
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.grpc_harness import failure_of, run
 from tests.support.grpc_source import FakeSource
-from tests.unit.metadata.grpc.test_quorum import FakeQuorum
+from tests.support.metadata.grpc_members import FakeMembers
+from tests.support.metadata.grpc_quorum import FakeQuorum
 
 HOST = "127.0.0.1"
 T = TypeVar("T")
-STATUS = NodeStatus(
-    node_id=7,
-    cluster_id="abc",
-    roles=("controller", "broker"),
-    reason="",
-    is_cut_off=False,
-    ms_since_commit=120,
-    provenance=Provenance(last_contained_offset=50, last_contained_epoch=3, timestamp_ms=9),
-    leader_id=7,
-    broker=BrokerLife(state="running", epoch=5, is_fenced=False),
-)
-
-
-def progress(broker_id: int, applied: int, *, fenced: bool = False) -> BrokerProgress:
-    registration = BrokerRegistration(
-        id=broker_id,
-        epoch=broker_id * 2,
-        incarnation_id=UUID(int=1),
-        end_points=(Endpoint("PLAINTEXT", "host", 9000 + broker_id, 0),),
-        rack="a",
-        fenced=fenced,
-        log_dirs=(UUID(int=broker_id << 64),),
-    )
-    return BrokerProgress(registration=registration, applied_offset=applied, lag=50 - applied, silent_ms=30)
-
-
-class FakeMembers:
-    """Broker 11 applies one more record each time its state is read."""
-
-    def __init__(self, *, leads: bool = True, applied: int = 50) -> None:
-        self.leads = leads
-        self.applied = applied
-        self.looks = 0
-
-    def describe_node(self) -> NodeStatus:
-        return STATUS
-
-    def leader_epoch(self) -> int:
-        return 3
-
-    def brokers(self) -> Sequence[BrokerProgress]:
-        if not self.leads:
-            raise NotTheLeader("node 8 leads")
-        self.looks += 1
-        return (progress(11, self.applied), progress(12, 40, fenced=True))
-
-    def committed_offset(self) -> int:
-        return 50
-
-    async def last_committed_offset(self) -> int:
-        if not self.leads:
-            raise NotTheLeader("node 8 leads")
-        return 50
 
 
 def served(members: FakeMembers | None, work: Callable[[HostPort], Awaitable[T]]) -> T:

@@ -13,7 +13,7 @@ from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import decode_record, encode_record
 from tests.support.controller_world import World
-from tests.unit.metadata.controller.test_controller_transactions import send_large, small_world
+from tests.support.metadata.large_writes import send_large, small_world
 
 REQUEST = ControllerRequest(api_key=ApiKey.DELETE_TOPICS, api_version=6, body=None)
 

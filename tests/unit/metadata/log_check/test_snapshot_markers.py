@@ -15,7 +15,7 @@ from kquorum.wire.metadata_records.features import (
 )
 from kquorum.wire.record_frame import encode_record
 from kquorum.wire.schema import MetadataRecord
-from tests.unit.metadata.test_loader import level
+from tests.support.metadata.snapshot_parts import level
 
 MARKERS = (BeginTransactionRecord(name="x"), EndTransactionRecord(), AbortTransactionRecord(reason="x"))
 

@@ -6,10 +6,8 @@ leader's loop for seconds that way, without a request.
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import ssl
-from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -17,12 +15,10 @@ import pytest
 from kquorum.network.security.handshake import ServerContext
 from kquorum.network.security.tls import client_context
 from kquorum.network.server import KafkaServer
-from tests.unit.network.security.test_connections import HOST, Keys, listener, run
-from tests.unit.network.security.test_connections import keys as keys
+from tests.support.network.secured_peers import HOST, Keys, listener, run
+from tests.support.network.tls_client import Client
 
 MOST = 64
-# Where CPython's object has its pointer to OpenSSL's: behind its header and the weak reference to the socket.
-_SSL_AT = 24
 
 
 class Pair:
@@ -47,24 +43,6 @@ class Pair:
             while more := self.server.read(65_536):
                 data += more
         return data
-
-
-class Client:
-    """One that can send KeyUpdates."""
-
-    def __init__(self, keys: Mapping[str, str], incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
-        self.tls = client_context(keys).wrap_bio(incoming, outgoing, server_hostname=HOST)
-        self.outgoing = outgoing
-
-    def update_keys(self, times: int) -> None:
-        openssl = ctypes.CDLL(__import__("_ssl").__file__)
-        openssl.SSL_key_update.argtypes = [ctypes.c_void_p, ctypes.c_int]
-        openssl.SSL_do_handshake.argtypes = [ctypes.c_void_p]
-        at = id(self.tls._sslobj) + _SSL_AT  # type: ignore[attr-defined]
-        pointer = ctypes.c_void_p.from_address(at)
-        for _ in range(times):
-            assert openssl.SSL_key_update(pointer, 0) == 1
-            assert openssl.SSL_do_handshake(pointer) == 1
 
 
 def test_data_comes_through_however_its_bytes_are_cut(keys: Keys) -> None:

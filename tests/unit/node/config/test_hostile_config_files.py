@@ -11,7 +11,7 @@ from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.load import load_config
 from kquorum.node.config.properties_file import properties_of
 from tests.support.config_files import PROPERTIES, SMALL, changed, write
-from tests.unit.node.config.test_config_errors import messages
+from tests.support.node.config_errors import messages
 
 ESCAPE = "after \\u there must be four hex digits; a backslash that is meant is written \\\\"
 NULL = "holds the character U+0000, which no value may hold"

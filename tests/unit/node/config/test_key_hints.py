@@ -6,7 +6,7 @@ import pytest
 
 from kquorum.node.config.key_hints import unknown_key, value_in_a_unit
 from tests.support.config_files import SMALL, changed
-from tests.unit.node.config.test_config_errors import messages
+from tests.support.node.config_errors import messages
 
 
 @pytest.mark.parametrize(

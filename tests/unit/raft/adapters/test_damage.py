@@ -11,8 +11,8 @@ from kquorum.wire.log_batch import LogBatch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.raft.log_folders import (
     FIRST,
-    batch,
     batches,
+    flip,
     read_all,
     segment_offsets,
     set_recovery_point,
@@ -20,15 +20,9 @@ from tests.support.raft.log_folders import (
     write_snapshot,
 )
 from tests.support.raft.log_history import FOLDER
+from tests.support.storage.log_parts import batch
 
 SIZE = len(batch(0).data)
-
-
-def flip(path: Path, position: int, mask: int = 0x10) -> bytes:
-    content = bytearray(path.read_bytes())
-    content[position] ^= mask
-    path.write_bytes(content)
-    return bytes(content)
 
 
 def damage_of(folder: Path) -> DamagedRange:

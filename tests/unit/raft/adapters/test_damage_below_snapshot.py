@@ -13,8 +13,8 @@ from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.raft.disk_checks import cut_within_start
 from tests.support.raft.log_folders import (
-    batch,
     batches,
+    flip,
     read_all,
     segment_offsets,
     set_recovery_point,
@@ -23,7 +23,7 @@ from tests.support.raft.log_folders import (
     write_snapshot,
 )
 from tests.support.raft.log_history import FOLDER
-from tests.unit.raft.adapters.test_damage import flip
+from tests.support.storage.log_parts import batch
 
 SIZE = len(batch(0).data)
 THREE = SegmentLimits(segment_bytes=3 * SIZE)

@@ -18,8 +18,9 @@ from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 from tests.support.fault_file_system import SYNCS, FaultFileSystem, refused
 from tests.support.raft.disk_checks import check_left
-from tests.support.raft.log_folders import batch, batches, read_all, snapshot_content
+from tests.support.raft.log_folders import batches, read_all, snapshot_content
 from tests.support.raft.log_history import FOLDER, SCRIPT, History
+from tests.support.storage.log_parts import batch
 
 SIZE = len(batch(0).data)
 THREE_A_SEGMENT = SegmentLimits(segment_bytes=3 * SIZE)

@@ -1,7 +1,6 @@
 """What the driver does with snapshots: in, out, installed and loaded, beside everything else."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from errno import ENOSPC
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from kquorum.raft.adapters.driver import RaftDriver
-from kquorum.raft.adapters.driver_snapshots import Snapshots
 from kquorum.raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from kquorum.raft.inputs import (
     LogStartAdvanced,
@@ -25,79 +23,25 @@ from kquorum.raft.messages import (
     FetchSnapshotResponse,
     SnapshotSlice,
 )
-from kquorum.raft.node import RaftNode
-from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
+from kquorum.raft.ready import LeaderAndEpoch, OutboundRequest, Ready, SnapshotChunk
 from kquorum.storage.errors import StorageFull
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.driver_parts import (
     Gate,
     RecordingNetwork,
-    Rig,
     batch,
     follower_of,
-    now_ms,
     run,
     until,
 )
+from tests.support.raft.snapshot_rig import ID, FakeStore, SnapshotRig
 
-ID = OffsetAndEpoch(5, 1)
 NEWER = OffsetAndEpoch(9, 1)
 CHUNKS = (
     SnapshotChunk(ID, 0, b"abc", is_last=False, size=5),
     SnapshotChunk(ID, 3, b"de", is_last=True, size=5),
 )
-
-
-@dataclass
-class FakeStore:
-    pieces: list[bytes] = field(default_factory=list)
-    finished: Callable[[OffsetAndEpoch], None] = lambda _: None
-    content: bytes | None = b"0123456789"
-    error: type[SnapshotGone] = SnapshotDamaged
-
-    def write_chunk(self, chunk: SnapshotChunk) -> None:
-        self.pieces.append(chunk.data)
-
-    def finish(self, snapshot_id: OffsetAndEpoch) -> None:
-        self.finished(snapshot_id)
-
-    def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
-        if self.content is None:
-            raise self.error(f"{snapshot_id} cannot be served")
-        return self.content[position : position + max_bytes], len(self.content)
-
-
-class SnapshotRig(Rig):
-    def __init__(self, node: RaftNode | None = None, store: "FakeStore | None" = None) -> None:
-        super().__init__()
-        self.store = store or FakeStore()
-        self.load_gate = Gate()
-        self.unsound: list[OffsetAndEpoch] = []
-        self.forgotten = 0
-        self.driver = RaftDriver(
-            node or self.script,
-            self.log,
-            self.state_store,
-            now_ms,
-            self.fatal.append,
-            snapshots=Snapshots(
-                store=self.store,
-                load=self._load,
-                forget=self._forget,
-                handle_unsound=self.unsound.append,
-            ),
-        )
-
-    def _forget(self) -> None:
-        self.forgotten += 1
-
-    def _load(self, snapshot_id: OffsetAndEpoch) -> object:
-        self.load_gate.pass_through()
-        return f"state at {snapshot_id.offset}"
-
-    def answered(self, *responses: FetchSnapshotResponse) -> Ready:
-        return Ready(responses=tuple(OutboundResponse(9, response) for response in responses))
 
 
 def test_a_fetched_snapshot_takes_the_place_of_the_log_and_then_of_the_state() -> None:

@@ -6,16 +6,7 @@ import pytest
 
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.storage.leader_epoch_checkpoint import FILE_NAME, read_epochs
-from kquorum.wire.log_batch import LogBatch, build_batch
-from tests.support.raft.log_folders import FIRST, batches, write_log
-
-
-def led(start: int, end: int, epoch: int) -> list[LogBatch]:
-    """An epoch as a leader writes it."""
-    return [
-        build_batch(start, epoch, 1000, [(b"\0\0\0\2", b"\0\0\0")], control=True),
-        *batches(start + 1, end, epoch),
-    ]
+from tests.support.raft.log_folders import FIRST, led, write_log
 
 
 def test_a_sound_log_stays_sound_whatever_bit_of_the_file_flips(tmp_path: Path) -> None:

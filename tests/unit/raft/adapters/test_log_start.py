@@ -9,14 +9,8 @@ from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.support.raft.log_folders import (
-    batch,
-    batches,
-    read_all,
-    segment_offsets,
-    write_log,
-    write_snapshot,
-)
+from tests.support.raft.log_folders import batches, read_all, segment_offsets, write_log, write_snapshot
+from tests.support.storage.log_parts import batch
 
 THREE_EACH = 3 * len(batch(0).data)
 

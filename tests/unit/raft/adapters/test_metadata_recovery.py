@@ -5,8 +5,7 @@ import pytest
 from kquorum.raft.adapters.opening import MetadataBatches
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.log_scan import ScannedBatch, scan_batches
-from tests.support.raft.log_folders import batches
-from tests.unit.raft.adapters.test_epoch_checkpoint_mismatch import led
+from tests.support.raft.log_folders import batches, led
 
 
 def are_certain(log: list[LogBatch]) -> bool:

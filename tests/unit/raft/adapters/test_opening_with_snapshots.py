@@ -10,14 +10,8 @@ from kquorum.raft.log_index import LogIndex
 from kquorum.storage.errors import LogCorrupted
 from kquorum.storage.retired_files import RetiredFiles
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.support.raft.log_folders import (
-    batch,
-    batches,
-    read_all,
-    set_recovery_point,
-    write_log,
-    write_snapshot,
-)
+from tests.support.raft.log_folders import batches, read_all, set_recovery_point, write_log, write_snapshot
+from tests.support.storage.log_parts import batch
 
 
 def place_of(log: FileLog) -> tuple[int, int, int]:

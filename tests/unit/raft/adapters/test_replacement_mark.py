@@ -17,15 +17,9 @@ from kquorum.storage.errors import LogCorrupted, StorageFull
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.support.raft.log_folders import (
-    batch,
-    batches,
-    read_all,
-    snapshot_content,
-    write_log,
-    write_snapshot,
-)
+from tests.support.raft.log_folders import batches, read_all, snapshot_content, write_log, write_snapshot
 from tests.support.raft.log_history import FOLDER
+from tests.support.storage.log_parts import batch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

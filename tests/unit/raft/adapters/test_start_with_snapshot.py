@@ -5,7 +5,7 @@ import pytest
 
 from kquorum.raft.ready import LeaderAndEpoch, Ready
 from tests.support.raft.driver_parts import batch, run, until
-from tests.unit.raft.adapters.test_driver_snapshots import ID, SnapshotRig
+from tests.support.raft.snapshot_rig import ID, SnapshotRig
 
 ME, OTHER = LeaderAndEpoch(1, 2), LeaderAndEpoch(2, 2)
 

@@ -21,16 +21,7 @@ from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.raft.driver_parts import run, turns, until
-from tests.unit.raft.adapters.test_transport import (
-    FETCH,
-    HOST,
-    PEER,
-    VOTE,
-    Peer,
-    Sender,
-    failed,
-    listening,
-)
+from tests.support.raft.transport_peers import FETCH, HOST, PEER, VOTE, Peer, Sender, failed, listening
 
 ANSWER = VoteResponse(leader_epoch=3)
 CLOSED_PORT = 1  # no process listens there: binding it needs a privilege

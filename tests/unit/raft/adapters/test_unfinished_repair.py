@@ -16,7 +16,6 @@ from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.raft.log_folders import (
     FIRST,
-    batch,
     batches,
     read_all,
     segment_offsets,
@@ -26,6 +25,7 @@ from tests.support.raft.log_folders import (
     write_snapshot,
 )
 from tests.support.storage.disk_stops import Stopped, stopping_before
+from tests.support.storage.log_parts import batch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

@@ -13,7 +13,8 @@ from kquorum.snapshots.adapters.inventory import list_files
 from kquorum.snapshots.retention import Kept, RetentionLimits, given_up
 from kquorum.storage.segment import SegmentLimits
 from kquorum.wire.log_batch import OffsetAndEpoch
-from tests.support.raft.log_folders import batch, batches, segment_offsets, write_snapshot
+from tests.support.raft.log_folders import batches, segment_offsets, write_snapshot
+from tests.support.storage.log_parts import batch
 
 BATCH_BYTES = len(batch(0).data)
 SEGMENT_BATCHES = 10

@@ -10,8 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.spark_replay.arrow_types import arrow_schema
-from kquorum.spark_replay.decode.columns import ROWS_PER_ARROW_BATCH
 from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.records import RecordDecoder, batch_row, origin_of, scan
 from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
@@ -31,27 +29,10 @@ from kquorum.wire.record_batch import write_batch
 from kquorum.wire.record_frame import encode_record
 from tests.support.batches import batch_of
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
+from tests.support.spark.log_columns import WHOLE, Rows, in_columns
 from tests.support.spark.random_history import write_random_history
 
-Rows = dict[str, list[dict[str, Any]]]
 NAMES = SOURCE_ROWS.fieldNames()
-WHOLE = 1 << 40
-
-
-def in_columns(
-    *files: LogFile, rows: str = "all", split_bytes: int = WHOLE, show_secrets: bool = False
-) -> Rows:
-    reader = KraftLogReader(
-        SOURCE_ROWS, files, ROW_KINDS[rows], split_bytes=split_bytes, show_secrets=show_secrets
-    )
-    found: Rows = {"record": [], "batch": [], "damage": []}
-    for split in reader.partitions():
-        for batch in reader.read(split):
-            assert batch.schema == arrow_schema(SOURCE_ROWS)
-            assert 0 < batch.num_rows <= ROWS_PER_ARROW_BATCH
-            for row in batch.to_pylist():
-                found[row["row_kind"]].append(row)
-    return found
 
 
 def one_by_one(*files: LogFile, show_secrets: bool = False) -> Rows:

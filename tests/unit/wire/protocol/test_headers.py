@@ -1,6 +1,5 @@
 """Headers against kio's codec as the oracle, and what a peer may send that no encoder of ours would."""
 
-import io
 import struct
 from typing import Any
 
@@ -11,7 +10,6 @@ from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
 from kio.schema.response_header.v0.header import ResponseHeader as ResponseHeaderV0
 from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeaderV1
-from kio.serial import entity_writer
 
 from kquorum.wire import message_codec
 from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
@@ -32,18 +30,12 @@ from kquorum.wire.protocol.headers import (
 )
 from tests.support.api_calls import as_read, read_answer
 from tests.support.kio.classes import request_class, response_class
-from tests.support.kio.codec import encode
+from tests.support.kio.codec import encode, kio_encode
 from tests.support.kio.entities import build
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 CLIENT_IDS = st.none() | st.text(max_size=40)
 INT32 = st.integers(-(2**31), 2**31 - 1)
-
-
-def _kio_bytes(entity: Any) -> bytes:
-    out = io.BytesIO()
-    entity_writer(type(entity))(out, entity)
-    return out.getvalue()
 
 
 @given(version=st.sampled_from([3, 4]), correlation_id=INT32, client_id=CLIENT_IDS)
@@ -57,11 +49,11 @@ def test_requests_are_written_as_kio_writes_them(
     )
     message = as_read(ApiKey.HEARTBEAT, version, entity)
     frame = encode_request(ApiKey.HEARTBEAT, version, correlation_id, client_id, message)
-    assert frame == _kio_bytes(header) + _kio_bytes(entity)
+    assert frame == kio_encode(header) + kio_encode(entity)
     decoded, position = decode_request_header(frame)
     assert (decoded.api_key, decoded.api_version) == (ApiKey.HEARTBEAT, version)
     assert (decoded.correlation_id, decoded.client_id) == (correlation_id, client_id)
-    assert frame[position:] == _kio_bytes(entity)
+    assert frame[position:] == kio_encode(entity)
 
 
 @given(version=st.sampled_from([3, 4]), correlation_id=INT32)
@@ -70,7 +62,7 @@ def test_responses_are_written_as_kio_writes_them(version: int, correlation_id: 
     header_class: Any = ResponseHeaderV1 if version == 4 else ResponseHeaderV0
     message = read_answer(ApiKey.HEARTBEAT, version, entity)
     frame = encode_response(ApiKey.HEARTBEAT, version, correlation_id, message)
-    assert frame == _kio_bytes(header_class(correlation_id=correlation_id)) + _kio_bytes(entity)
+    assert frame == kio_encode(header_class(correlation_id=correlation_id)) + kio_encode(entity)
     assert read_correlation_id(frame) == correlation_id
     assert decode_response(HeartbeatRequest, version, frame) == message
     whole = encode_response_frame(api_version(ApiKey.HEARTBEAT, version), correlation_id, message)

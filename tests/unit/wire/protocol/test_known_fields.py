@@ -9,7 +9,7 @@ import pytest
 from kio.schema.index import schema_name_map
 
 from tests.support.kio.known_fields import FORMER_FIELDS, field_names
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 # Answers of an old version are built from a superset of its fields, in the loop.
 _BUILD_AN_OLD_ANSWER = """

@@ -11,7 +11,7 @@ from kquorum.node.config.load import load_config
 from tests.support.certificates import issued, write
 from tests.support.config_files import SMALL
 from tests.support.config_files import write as write_config
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 
 def names(path: Path) -> list[str]:

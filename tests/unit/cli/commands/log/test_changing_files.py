@@ -13,7 +13,7 @@ from kquorum.cli.commands.log.files import FileCopy
 from kquorum.cli.main import run
 from tests.support.log_faults import DAMAGED, SOUND
 from tests.support.metadata_folders import FIRST, write_folder
-from tests.tidy.tree import ROOT
+from tests.support.tree import ROOT
 
 SMALL, LARGE = 100_000, 40 * 1024 * 1024
 READ_AFTER_A_CUT = """

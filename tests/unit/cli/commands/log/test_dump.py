@@ -1,6 +1,5 @@
 """`kquorum log dump`, as a user runs it: what it prints, what it says on standard error, and its exit status."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,8 @@ import pytest
 
 from kquorum.cli.main import run
 from tests.support.sample_logs import write_sample, write_trimmed_sample
-from tests.tidy.tree import ROOT
+from tests.support.storage.dumped_logs import dump_json
+from tests.support.tree import ROOT
 
 
 @pytest.fixture
@@ -21,14 +21,6 @@ def sample(tmp_path: Path) -> Path:
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     return write_sample(tmp_path / "whole", torn=False)
-
-
-def dump_json(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[dict[str, object]]:
-    """The rows of `log dump --json` of a sound log."""
-    status = run(["log", "dump", str(path), "--json", *options])
-    captured = capsys.readouterr()
-    assert (status, captured.err) == (0, "")
-    return [json.loads(line) for line in captured.out.splitlines()]
 
 
 def offsets(rows: list[dict[str, object]]) -> list[object]:

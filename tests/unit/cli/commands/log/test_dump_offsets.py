@@ -1,6 +1,5 @@
 """`kquorum log dump` of some offsets: the same rows as of the whole log, without reading all of it."""
 
-import json
 from pathlib import Path
 from uuid import UUID
 
@@ -12,6 +11,7 @@ from kquorum.wire.metadata_records.topics import PartitionChangeRecord, TopicRec
 from kquorum.wire.record_batch import CompressionCodec
 from tests.support.metadata_folders import write_indexes
 from tests.support.sample_logs import LogBuilder, partition
+from tests.support.storage.dumped_logs import dump_json
 
 NAME = f"{0:020d}"
 TOPICS = 40
@@ -36,25 +36,18 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def dumped(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[dict[str, object]]:
-    status = run(["log", "dump", str(path), "--json", *options])
-    captured = capsys.readouterr()
-    assert (status, captured.err) == (0, "")
-    return [json.loads(line) for line in captured.out.splitlines()]
-
-
 @pytest.mark.parametrize("start", [0, 1, 90, 281, 330, 390, 401, 5000])
 def test_rows_and_names_of_topics_are_the_same(
     capsys: pytest.CaptureFixture[str], log: Path, start: int
 ) -> None:
-    whole = dumped(capsys, log)
+    whole = dump_json(capsys, log)
     wanted = [row for row in whole if start <= int(str(row["offset"])) < start + 20]
     options = ("--from-offset", str(start), "--to-offset", str(start + 20))
-    assert dumped(capsys, log, *options) == wanted
+    assert dump_json(capsys, log, *options) == wanted
     assert all(row["topic_name"] for row in wanted if row["type"] == "PartitionChangeRecord")
-    assert dumped(capsys, log, *options, "--batches") == [
+    assert dump_json(capsys, log, *options, "--batches") == [
         row
-        for row in dumped(capsys, log, "--batches")
+        for row in dump_json(capsys, log, "--batches")
         if int(str(row["last_offset"])) >= start and int(str(row["base_offset"])) < start + 20
     ]
 
@@ -66,7 +59,7 @@ def test_what_is_not_asked_for_is_not_read(capsys: pytest.CaptureFixture[str], l
     log.write_bytes(data)
     assert run(["log", "dump", str(log)]) == 3
     capsys.readouterr()
-    assert len(dumped(capsys, log, "--from-offset", "380", "--to-offset", "390")) == 10
+    assert len(dump_json(capsys, log, "--from-offset", "380", "--to-offset", "390")) == 10
 
 
 @pytest.mark.parametrize("index", [b"", b"\x00" * 80, b"\x00\x00\x00\x09\x00\x00\x00\x21" * 3, b"\xff" * 13])
@@ -74,8 +67,8 @@ def test_an_index_is_not_trusted_but_where_the_segment_agrees(
     capsys: pytest.CaptureFixture[str], log: Path, index: bytes
 ) -> None:
     options = ("--from-offset", "350", "--to-offset", "353")
-    wanted = dumped(capsys, log, *options)
+    wanted = dump_json(capsys, log, *options)
     log.with_suffix(".index").write_bytes(index)
-    assert dumped(capsys, log, *options) == wanted
+    assert dump_json(capsys, log, *options) == wanted
     log.with_suffix(".index").unlink()
-    assert dumped(capsys, log, *options) == wanted
+    assert dump_json(capsys, log, *options) == wanted

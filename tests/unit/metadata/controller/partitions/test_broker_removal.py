@@ -17,7 +17,7 @@ from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values
 from tests.support.controller_world import SESSION_MS, World, assigned
-from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
+from tests.support.metadata.feature_updates import FEATURES
 
 AT_ONCE = 4
 PARTITIONS = 11

@@ -20,29 +20,15 @@ from kquorum.wire.metadata_records.cluster import RegisterBrokerRecord
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import ClearElrRecord
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.record_frame import encode_record
-from kquorum.wire.schema import MetadataRecord
-from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, kinds
+from tests.support.controller_world import SESSION_MS, World, assigned, kinds
+from tests.support.metadata.feature_updates import FEATURES, add
 
-FEATURES = [
-    *LEVELS,
-    {"name": ELIGIBLE_LEADER_REPLICAS_VERSION, "min_supported_version": 0, "max_supported_version": 1},
-]
 KEY = "min.insync.replicas"
 
 
 def minimum(value: int | None, topic: str = "a") -> ConfigRecord:
     text = None if value is None else str(value)
     return ConfigRecord(resource_type=TOPIC, resource_name=topic, name=KEY, value=text)
-
-
-def add(world: World, *records: MetadataRecord) -> None:
-    """Another controller leads, writes these, and hands over."""
-    epoch = world.raft.leader_epoch
-    world.follow(2, epoch + 1)
-    world.raft.append(world.now_ms, [(None, encode_record(record, 0)) for record in records])
-    world.lead(epoch + 2)
-    world.commit()
 
 
 def world_of(*brokers: int, required: int = 2, elr: int = 1, static: int = 1) -> World:

@@ -11,7 +11,7 @@ from kquorum.metadata.image.partition_state import NO_LEADER
 from kquorum.snapshots.bootstrap import bootstrap_records
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import SESSION_MS, World, assigned
-from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
+from tests.support.metadata.feature_updates import FEATURES
 
 SLICE = 4
 PARTITIONS = 11

@@ -18,7 +18,7 @@ from tests.support.controller_world import kinds
 from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
-from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
+from tests.support.metadata.delegation_tokens import (
     CREATE,
     DAY_MS,
     EXPIRE,

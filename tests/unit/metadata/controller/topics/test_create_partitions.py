@@ -12,10 +12,7 @@ from kquorum.wire.metadata_records.topics import PartitionRecord
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import Values
 from tests.support.controller_world import World, assigned, at_level, kinds, topic
-
-
-def ready(*broker_ids: int, **config: Any) -> World:
-    return World(ControllerConfig(**config)).lead().add_brokers(*(broker_ids or (0, 1, 2)))
+from tests.support.metadata.topic_worlds import ready
 
 
 def more(name: str, count: int, *replicas: tuple[int, ...]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.uuids import ZERO_UUID
 from tests.support.api_calls import Values
 from tests.support.controller_world import World, topic
-from tests.unit.metadata.controller.topics.test_controller_topics import limit_mutations, ready
+from tests.support.metadata.topic_worlds import limit_mutations, ready
 
 
 def by_name_only(name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Messages to bytes and back, in every version of every quorum API."""
 
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -30,8 +30,7 @@ from kquorum.raft.messages import (
 from kquorum.raft.voters import Endpoint, ReplicaKey, VersionRange
 from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.log_batch import OffsetAndEpoch
-from kquorum.wire.message_codec import decode, encode
-from kquorum.wire.message_schema import Message
+from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types
@@ -39,8 +38,7 @@ from kquorum.wire.protocol.headers import EncodedBody, encode_body
 from tests.support.api_calls import as_read, read_answer, request_of
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
-
-M = TypeVar("M", bound=Message)
+from tests.support.raft.codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))
 LISTENERS = (Endpoint("CONTROLLER", "c1", 9093),)
@@ -135,18 +133,6 @@ RESPONSES: list[tuple[ApiKey, Response]] = [
         ChangeVotersResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True),
     ),
 ]
-
-
-def versions(api_key: ApiKey) -> range:
-    lowest, highest = codec.RAFT_APIS[api_key]
-    return range(lowest, highest + 1)
-
-
-def over_the_wire(message: M, version: int) -> M:
-    data = encode(message, version)
-    decoded, end = decode(type(message), version, data)
-    assert end == len(data)
-    return decoded
 
 
 @pytest.mark.parametrize("request_", REQUESTS)

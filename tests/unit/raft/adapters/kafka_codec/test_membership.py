@@ -28,7 +28,7 @@ from kquorum.wire.messages import update_raft_voter
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import read_answer, response_of
-from tests.unit.raft.adapters.kafka_codec.test_codec import over_the_wire, versions
+from tests.support.raft.codec import over_the_wire, versions
 
 KEY = ReplicaKey(2, UUID(int=22))
 LISTENERS = (Endpoint("CONTROLLER", "c1", 9093),)

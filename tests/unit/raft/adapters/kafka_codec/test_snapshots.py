@@ -17,7 +17,7 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import as_read, read_answer
 from tests.support.kio.classes import request_class
 from tests.support.kio.entities import build
-from tests.unit.raft.adapters.kafka_codec.test_codec import over_the_wire
+from tests.support.raft.codec import over_the_wire
 
 ID = OffsetAndEpoch(300, 7)
 REQUEST = FetchSnapshotRequest(

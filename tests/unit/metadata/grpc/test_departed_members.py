@@ -7,7 +7,7 @@ from kquorum.metadata.grpc.broker.watch import watch
 from kquorum.metadata.grpc.feed import ChangeFeed
 from kquorum.metadata.grpc.source import CommittedLog
 from kquorum.wire.proto import broker_pb2 as pb
-from tests.unit.metadata.grpc.test_broker_watch import filled_source
+from tests.support.metadata.grpc_filled_source import filled_source
 
 MEMBERSHIP = Membership(cluster_id="c", heartbeat_interval_ms=1, session_timeout_ms=2)
 

@@ -19,15 +19,8 @@ from tests.support.controller_world import World
 from tests.support.kio.classes import request_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
+from tests.support.metadata.delegation_tokens import CREATE, EXPIRE, RENEW, create, the_token, token_world
 from tests.support.single_node import write_config
-from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
-    CREATE,
-    EXPIRE,
-    RENEW,
-    create,
-    the_token,
-    token_world,
-)
 
 MARK_MS = 1_234_567_890
 EXTREMES = [2**63 - 1, -(2**63), 2**62, -1, 0, 1, 253_402_300_800_000]

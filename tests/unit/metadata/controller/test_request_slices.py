@@ -18,7 +18,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.controller_world import World, assigned, topic
-from tests.unit.metadata.controller.test_controller_semantics import FaultyWorld
+from tests.support.metadata.faulty_world import FaultyWorld
 
 
 @pytest.fixture(autouse=True)

@@ -32,9 +32,9 @@ from tests.support.certificates import HOSTS, issued, write
 from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
 from tests.support.grpc_harness import run
 from tests.support.grpc_source import FakeSource
-from tests.unit.metadata.grpc.test_members import FakeMembers
-from tests.unit.metadata.grpc.test_quorum import FakeQuorum
-from tests.unit.network.security.test_connections import SCRAM, Keys, listener, serving
+from tests.support.metadata.grpc_members import FakeMembers
+from tests.support.metadata.grpc_quorum import FakeQuorum
+from tests.support.network.secured_peers import SCRAM, Keys, listener, serving
 
 HOST = "127.0.0.1"
 UNREACHABLE = HostPort(HOST, 1)

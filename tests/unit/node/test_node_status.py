@@ -28,7 +28,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.certificates import issued
 from tests.support.config_files import SMALL, write_controller
-from tests.unit.metadata.grpc.test_broker_access import Caller, certificate
+from tests.support.metadata.grpc_callers import Caller, certificate
 
 NODE_ID, NOW_MS = 11, 1_700_000_000_000
 Some = SimpleNamespace

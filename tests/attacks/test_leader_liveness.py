@@ -7,9 +7,9 @@ import pytest
 
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from tests.attacks.long_bodies import LongArray
 from tests.attacks.rig import send
 from tests.support.cluster import Cluster
+from tests.support.network.long_bodies import LongArray
 
 NAMES = {
     ApiKey.DELETE_TOPICS: 199_000,

@@ -12,9 +12,8 @@ from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.tls import client_context, server_context
 from kquorum.network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
-from tests.support.network.peers import HOST, echo_request, serving, until
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.test_listener_tls import tls_client
+from tests.support.network.peers import HOST, RunTest, echo_request, serving, until
+from tests.support.network.tls_peers import tls_client
 
 TLS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 

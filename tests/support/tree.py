@@ -1,5 +1,6 @@
 """The project's own sources, as the tidiness tests see them."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,3 +57,16 @@ def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     parts = ("kquorum", *parts) if parts[0] in PACKAGES else parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def checked_in_files() -> list[Path]:
+    """Everything git tracks or would track, so that a new file is seen before it is added."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [name for name in listing.stdout.split("\0") if name]
+    return [ROOT / name for name in names if (ROOT / name).is_file()]

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.network.peers import HOST, serving
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.test_listener_tls import client_context, tls
-from tests.unit.network.test_listener_tls import pem as pem
+from tests.support.network.peers import HOST, RunTest, serving
+from tests.support.network.tls_peers import client_context, tls
 
 PUMPED_BYTES = 512_000_000
 MOST_TAKEN_BYTES = 128_000_000

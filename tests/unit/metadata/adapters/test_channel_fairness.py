@@ -13,13 +13,8 @@ from kquorum.metadata.controller.requests import ControllerRequest
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.api_calls import message_of, response_of
+from tests.support.metadata.controller_channel import HEARTBEAT, Leadership, channel_to, heartbeat_answer
 from tests.support.running_controllers import RunningController, eventually, run
-from tests.unit.metadata.adapters.test_controller_channel import (
-    HEARTBEAT,
-    Leadership,
-    channel_to,
-    heartbeat_answer,
-)
 
 
 class Table:
