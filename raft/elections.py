@@ -288,8 +288,8 @@ def handle_end_quorum_epoch(
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
     """How long this voter waits before it stands (rule R5.2): the first in the list does not wait, each further one
-    waits twice as long up to the maximum, and a voter that is not listed waits for the maximum. The second waits for as
-    long as the first needs if voters refuse its pre-vote, which have not received EndQuorumEpoch yet, and it asks again.
+    waits twice as long up to the maximum, and a voter that is not listed waits for the maximum. The second waits for
+    as long as the first needs to ask again where voters refused it that had not received EndQuorumEpoch yet.
 
     An empty list prefers no voter: a restarted leader does not know how much of its log each has.
     """
