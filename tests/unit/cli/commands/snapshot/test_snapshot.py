@@ -49,7 +49,7 @@ def test_a_taken_snapshot_is_one_that_the_log_agrees_with(
         (155, 2),
     ]
     path = folder / names[-1]
-    assert (path.stat().st_mode & 0o777, leftovers(folder)) == (0o444, [])
+    assert (path.stat().st_mode & 0o777, leftovers(folder)) == (0o400, [])
     assert SnapshotReader(path.read_bytes()).last_contained_log_timestamp_ms == 10_000 + 154 * 2000
 
 
