@@ -12,7 +12,7 @@ hash that is sent, and only hashes of one scheme are compared. Raise it whenever
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -182,7 +182,10 @@ def _producer_ids(producer_ids: ProducerIdsImage) -> int:
 
 
 def _security_changes(delta: MetadataDelta, after: MetadataImage) -> Iterator[int]:
-    change, old, new = delta.security, delta.image.security, after.security
+    old, new = delta.image.security, after.security
+    if new is old:
+        return
+    change = delta.security
     yield from _changes("acl", change.changed_acls, old.acls, new.acls, _entry)
     yield from _changes("scram", change.changed_scram, old.scram, new.scram, _entry)
     tokens = (old.delegation_tokens, new.delegation_tokens)
@@ -221,35 +224,49 @@ def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
     return _hash(kind, key, tuple(sorted(values.items())))
 
 
+_EMPTY_HASH: Final = blake2b(digest_size=_DIGEST_SIZE, person=b"kquorum state")
+
+
 def _hash(*parts: object) -> int:
-    digest = blake2b(b"".join(_canonical(parts)), digest_size=_DIGEST_SIZE, person=b"kquorum state")
+    out: list[bytes] = []
+    _append_canonical(out, parts)
+    digest = _EMPTY_HASH.copy()
+    digest.update(b"".join(out))
     return int.from_bytes(digest.digest(), "big")
 
 
-def _canonical(value: object) -> Iterator[bytes]:
-    """Bytes that differ when values differ, on every machine and Python alike: the type, and where its end is."""
-    match value:
-        case None | bool():
-            yield {None: b"n", True: b"t", False: b"f"}[value]
-        case int():
-            yield b"i%d;" % value
-        case float():
-            yield b"d" + struct.pack(">d", value)
-        case str():
-            data = value.encode("utf-8", "surrogatepass")
-            yield b"s%d:" % len(data) + data
-        case bytes():
-            yield b"b%d:" % len(value) + value
-        case UUID():
-            yield b"u" + value.bytes
-        case tuple():
-            yield b"("
-            for item in value:
-                yield from _canonical(item)
-            yield b")"
-        case _:
-            values_of: Any = _values_of
-            yield from _canonical(values_of(type(value))(value))
+def _append_canonical(out: list[bytes], value: object) -> None:
+    """Append bytes that differ when values differ, on every machine and Python alike: the type, and where its end
+    is."""
+    if isinstance(value, str):
+        out.append(_text(value))
+    elif isinstance(value, tuple):
+        out.append(b"(")
+        for item in value:
+            _append_canonical(out, item)
+        out.append(b")")
+    elif value is None or isinstance(value, bool):
+        out.append({None: b"n", True: b"t", False: b"f"}[value])
+    elif isinstance(value, int):
+        out.append(b"i%d;" % value)
+    elif isinstance(value, float):
+        out.append(_FLOAT.pack(b"d", value))
+    elif isinstance(value, bytes):
+        out.append(b"b%d:" % len(value) + value)
+    elif isinstance(value, UUID):
+        out.append(b"u" + value.bytes)
+    else:
+        values_of: Any = _values_of
+        _append_canonical(out, values_of(type(value))(value))
+
+
+_FLOAT: Final = struct.Struct(">cd")
+
+
+@lru_cache(maxsize=4096)
+def _text(value: str) -> bytes:
+    data = value.encode("utf-8", "surrogatepass")
+    return b"s%d:" % len(data) + data
 
 
 @cache
