@@ -19,6 +19,7 @@ class DelayedFetch:
     request_id: int
     request: FetchRequest
     deadline_ms: int
+    is_put_off: bool = False
 
 
 class DelayedFetches:
@@ -67,20 +68,40 @@ class DelayedFetches:
         taken = [parked for parked in map(self.pop, names) if parked is not None]
         return sorted(taken, key=lambda parked: parked.request_id)
 
-    def find_due(self, log_end_offset: int, high_watermark: int, now_ms: int) -> None:
+    def find_due(
+        self,
+        log_end_offset: int,
+        high_watermark: int,
+        now_ms: int,
+        patient: Collection[Name] = (),
+        patience_ms: int = 0,
+    ) -> None:
         """Those for which there are records, a newer high watermark (KIP-1166), or no more time. Neither offset goes
-        back while a leader leads, so that whatever is due remains so."""
+        back while a leader leads, so that whatever is due remains so. With `patience_ms`, a Fetch of `patient` waits so
+        long for records to come with the high watermark."""
         has_moved = self._seen_at != (log_end_offset, high_watermark)
         for name in list(self._waiting) if has_moved else self._unseen:
             parked = self._waiting.get(name)
-            if parked is not None and _has_news(parked.request, log_end_offset, high_watermark):
+            if parked is None:
+                continue
+            if parked.request.fetch_offset < log_end_offset:
                 self._due[name] = None
+            elif _knows_less(parked.request, high_watermark):
+                if patience_ms and name in patient:
+                    self._put_off(name, parked, now_ms + patience_ms)
+                else:
+                    self._due[name] = None
         self._unseen.clear()
         self._seen_at = (log_end_offset, high_watermark)
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             entry = heappop(self._deadlines)
             if self._is_waiting(entry):
                 self._due[entry[2]] = None
+
+    def _put_off(self, name: Name, parked: DelayedFetch, until_ms: int) -> None:
+        if not parked.is_put_off:
+            parked.is_put_off = True
+            heappush(self._deadlines, (until_ms, parked.request_id, name))
 
     def deadlines_ms(self, now_ms: int) -> Iterator[int]:
         """When to answer next: now those that are due, and the first of the others when it runs out of time."""
@@ -96,6 +117,5 @@ class DelayedFetches:
         return parked is not None and parked.request_id == entry[1]
 
 
-def _has_news(request: FetchRequest, log_end_offset: int, high_watermark: int) -> bool:
-    knows_less = request.high_watermark is not None and request.high_watermark < high_watermark
-    return request.fetch_offset < log_end_offset or knows_less
+def _knows_less(request: FetchRequest, high_watermark: int) -> bool:
+    return request.high_watermark is not None and request.high_watermark < high_watermark
