@@ -102,31 +102,31 @@ class MetadataDelta:
 
     @property
     def changed_brokers(self) -> Mapping[int, BrokerRegistration | None]:
-        return self.cluster.changed_brokers
+        return {} if self._cluster is None else self._cluster.changed_brokers
 
     @property
     def changed_controllers(self) -> Mapping[int, ControllerRegistration | None]:
-        return self.cluster.changed_controllers
+        return {} if self._cluster is None else self._cluster.changed_controllers
 
     @property
     def changed_topics(self) -> Mapping[UUID, Collection[int]]:
-        return self.topics.changed_topics
+        return {} if self._topics is None else self._topics.changed_topics
 
     @property
     def created_topic_ids(self) -> set[UUID]:
-        return self.topics.created_topic_ids
+        return set() if self._topics is None else self._topics.created_topic_ids
 
     @property
     def deleted_topic_ids(self) -> set[UUID]:
-        return self.topics.deleted_topic_ids
+        return set() if self._topics is None else self._topics.deleted_topic_ids
 
     @property
     def changed_configs(self) -> set[ConfigResource]:
-        return self.configs.changed
+        return set() if self._configs is None else self._configs.changed
 
     @property
     def changed_features(self) -> set[str]:
-        return self.features.changed
+        return set() if self._features is None else self._features.changed
 
     @property
     def touches_topics(self) -> bool:

@@ -203,8 +203,8 @@ def _changes(
     for number, key in enumerate(keys, 1):
         was, is_now = old.get(key), new.get(key)
         if was is not is_now:
-            total += 0 if is_now is None else hash_of(kind, key, is_now)
             total -= 0 if was is None else hash_of(kind, key, was)
+            total += 0 if is_now is None else hash_of(kind, key, is_now)
         if number % _THINGS_AT_ONCE == 0:
             yield total
             total = 0
@@ -220,8 +220,20 @@ def _value(kind: str, _: object, value: object) -> int:
     return _hash(kind, value)
 
 
+# The hashes of values that came last, by kind and key: a later change takes the same hash off again.
+_KNOWN: Final[dict[tuple[str, object], tuple[object, int]]] = {}
+_MOST_KNOWN: Final = 4096
+
+
 def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
-    return _hash(kind, key, tuple(sorted(values.items())))
+    known = _KNOWN.get((kind, key))
+    if known is not None and known[0] is values:
+        return known[1]
+    made = _hash(kind, key, tuple(sorted(values.items())))
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[kind, key] = values, made
+    return made
 
 
 _EMPTY_HASH: Final = blake2b(digest_size=_DIGEST_SIZE, person=b"kquorum state")
