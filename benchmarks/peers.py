@@ -9,8 +9,8 @@ busy with one request each. A request is an AlterClientQuotas that changes one q
 ours writes an audit note beside it); for etcd it is a Put of 100 bytes to one of 997 keys, N calls at once through
 one gRPC channel, which the Python client of gRPC makes.
 
-The figures are medians over the rounds; `of etcd` and `of kafka` are medians over the rounds of the ratio within a
-round. "processor" is user and system time: of the leader, of the busier follower, and of the client, for one write. It
+The figures are medians over the rounds; the ratios are medians over the rounds of the ratio within a round. "processor"
+(the columns in us) is user and system time for one write: of the leader, of the busier follower, and of the client. It
 moves less with the load of the machine than times of a clock do.
 
 etcd and Kafka are optional: without Go, Java or a network the benchmark says why, and prints the rest. `--against` adds
@@ -293,21 +293,34 @@ def rows(results: Mapping[str, Sequence[Measured]]) -> list[dict[str, object]]:
         row: dict[str, object] = {
             "side": name,
             "p50_ms": _median(_p50(each) for each in rounds),
-            "p99_ms": _median(percentile(each.latencies_ms, 99) for each in rounds),
+            "p99_ms": _median(_p99(each) for each in rounds),
             "op_per_s": _median(each.ops_per_s for each in rounds),
             "leader_us": _median(each.leader_us for each in rounds),
             "follower_us": _median(each.follower_us for each in rounds),
             "client_us": _median(each.client_us for each in rounds),
         }
-        for other in results:
-            if other != next(iter(results)):
-                pairs = list(zip(rounds, results[other], strict=True))
-                row[f"p50_of_{other}"] = _median(_p50(mine) / _p50(theirs) for mine, theirs in pairs)
-                row[f"op_per_s_of_{other}"] = _median(
-                    mine.ops_per_s / theirs.ops_per_s for mine, theirs in pairs
-                )
         found.append(row)
     return found
+
+
+def ratios(results: Mapping[str, Sequence[Measured]]) -> list[dict[str, object]]:
+    """Of the first side to each of the others: medians over the rounds of the ratio within a round."""
+    ours, *others = results.items()
+    return [
+        {
+            "to": name,
+            "p50": _median(_p50(mine) / _p50(theirs) for mine, theirs in zip(ours[1], rounds, strict=True)),
+            "p99": _median(_p99(mine) / _p99(theirs) for mine, theirs in zip(ours[1], rounds, strict=True)),
+            "op_per_s": _median(
+                mine.ops_per_s / theirs.ops_per_s for mine, theirs in zip(ours[1], rounds, strict=True)
+            ),
+        }
+        for name, rounds in others
+    ]
+
+
+def _p99(each: Measured) -> float:
+    return percentile(each.latencies_ms, 99)
 
 
 def _p50(each: Measured) -> float:
@@ -396,7 +409,10 @@ def main() -> None:
         except (FailedError, grpc.aio.AioRpcError) as error:
             raise SystemExit(f"benchmarks.peers: {error}") from None
     settings = {"rounds": options.times, "seconds": options.seconds, "pid": os.getpid()}
-    tables = {f"{each} clients": rows(results) for each, results in found.items()}
+    tables: dict[str, Sequence[Mapping[str, object]]] = {}
+    for each, results in found.items():
+        tables[f"{each} clients"] = rows(results)
+        tables[f"{each} clients, {names[0]} as a ratio"] = ratios(results)
     print_result("peers", machine, settings, tables, as_json=options.json)
 
 
