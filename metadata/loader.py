@@ -162,6 +162,8 @@ class MetadataLoader:
     def _settle(self, *, is_done: bool) -> Iterator[None]:
         """Put what was replayed into its tables, a part at a time, before it has become too much for one turn; all of
         it where the delta `is_done`."""
+        if not self._delta.touches_topics:
+            return
         topics = self._delta.topics
         while (is_done or topics.has_much_pending) and topics.settle_some(RECORDS_AT_ONCE):
             yield

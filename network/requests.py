@@ -15,9 +15,10 @@ def _nothing_to_forget() -> None:
     """A request of our own has no connection that may go."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestContext:
-    """Where a request came from. `connection_id` is unique within one server's life.
+    """Where a request came from. `connection_id` is unique within one server's life. Handlers do not change it; the
+    connection sets `elements` and `waited_ms` when it has read the body.
 
     `frame` is the request as it came, header and body, for a handler that passes it on; empty for a request of our own.
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,

@@ -239,7 +239,7 @@ class ServerConnection(asyncio.Protocol):
         backlog, now_s, is_over = self._received.backlog, self._turns.now_s, False
         is_first = self.goes_first()
         while not is_over and backlog and self._may_serve():
-            while backlog and self._may_serve():
+            while True:
                 if (cold := cold_version(backlog[0][0])) is not None and self._serving.reads(*cold):
                     self._warm(*cold)
                     break
@@ -247,6 +247,8 @@ class ServerConnection(asyncio.Protocol):
                 # What is behind a request that goes first may not go first with it.
                 is_over = now_s() > ends_s or (is_first and bool(backlog) and not self.goes_first())
                 if is_over or self._replies.held_bytes > _BURST_BYTES:
+                    break
+                if not (backlog and self._may_serve()):
                     break
             self._send_ready()
 

@@ -1,7 +1,7 @@
 """From a frame to a handler: header, version, body, and the permission to ask."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kquorum.network.aside import is_long_to_read
 from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
@@ -109,25 +109,26 @@ class RequestServing:
             self._open(context, api, received_at_s)(refusal)
             return None
         most_elements = state.limits.max_elements(header.api_key)
+        if not is_long_to_read(frame):
+            request, context.elements = read_request(api.api_key, api.version, frame, position, most_elements)
+            self._note_claim(frame)
+            reply = self._open(context, api, received_at_s)
+            if context.elements:
+                reply.weigh_more(context.elements * _ELEMENT_BYTES)
+            state.handler(context, request, reply)
+            return None
 
         def read() -> tuple[Request[Response], int]:
             return read_request(api.api_key, api.version, frame, position, most_elements)
 
-        if not is_long_to_read(frame):
-            request, elements = read()
-            self._note_claim(frame)
-            reply = self._open(context, api, received_at_s)
-            if elements:
-                reply.weigh_more(elements * _ELEMENT_BYTES)
-            state.handler(replace(context, elements=elements), request, reply)
-            return None
         reply = self._open(context, api, received_at_s)
 
         def go_on(request: Request[Response], elements: int) -> None:
             self._note_claim(frame)
             reply.weigh_more(elements * _ELEMENT_BYTES)
-            waited_ms = round((self._now_s() - received_at_s) * 1000)
-            state.handler(replace(context, elements=elements, waited_ms=waited_ms), request, reply)
+            context.elements = elements
+            context.waited_ms = round((self._now_s() - received_at_s) * 1000)
+            state.handler(context, request, reply)
 
         return Reading(read, go_on, reply)
 
@@ -136,7 +137,8 @@ class RequestServing:
         self._on_sasl = nothing
 
     def _note_claim(self, frame: bytes) -> None:
-        self.claim = max(self.claim, Claim.NODE if goes_first(frame) else Claim.CLIENT)
+        if self.claim is not Claim.NODE:
+            self.claim = Claim.NODE if goes_first(frame) else Claim.CLIENT
 
     def reads(self, api_key: int, version: int) -> bool:
         """Whether more than the header's beginning is read of such requests: only of what is offered, and open to the

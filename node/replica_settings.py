@@ -13,6 +13,9 @@ from kquorum.raft.voters import ReplicaKey, Voter, VoterSet
 from kquorum.wire.record_batch import CompressionCodec
 
 OBSERVER_FLUSH_INTERVAL_MS = 1_000
+# Within this time the next record comes along, if there is one soon; if not, the other voters learn of a commit so much
+# later. Observers, which serve clients, learn of it at once.
+COMMIT_NOTICE_DELAY_MS = 5
 
 
 def static_voters_of(config: NodeConfig) -> VoterSet:
@@ -56,6 +59,7 @@ def quorum_config(config: NodeConfig, folders: NodeFolders, repair: LogRepair) -
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        commit_notice_delay_ms=COMMIT_NOTICE_DELAY_MS,
     )
 
 

@@ -18,6 +18,10 @@ class QuorumConfig:
     folder lacks the election state that it must have: such a replica neither votes nor stands, nor writes any,
     before it has caught up. `damaged_until` says that the log was opened without records that it must have, up to
     that offset: see `raft.recovery`.
+
+    `commit_notice_delay_ms` is how long a voter's Fetch waits at the leader for records when the leader could say only
+    that the high watermark has moved. Without it each commit costs a voter an answer and a Fetch more, and the next
+    record waits for that Fetch.
     """
 
     node_id: int
@@ -36,6 +40,7 @@ class QuorumConfig:
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
+    commit_notice_delay_ms: int = 0
     max_batch_bytes: int = 8 * 1024 * 1024
     max_fetch_bytes: int = 8 * 1024 * 1024
 

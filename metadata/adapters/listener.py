@@ -159,6 +159,9 @@ class ControllerListener:
 
     def admit(self, context: RequestContext) -> Any:
         """The admission of a KafkaServer: what refuses a request before its body is read."""
+        authorization = CONTROLLER_APIS[ApiKey(context.header.api_key)].authorization
+        if not self._gate.judges_header(authorization):
+            return None
         asked = controller_request(context, None)
         refusal = self._judge_header(asked)
         return None if refusal is None else encoded(asked, refusal)
@@ -211,9 +214,10 @@ class ControllerListener:
             reply(body)
 
         asked = passage.verdict.body
-        request = replace(
-            request, body=asked, is_part=asked != request.body, received_at_ms=now_ms - context.waited_ms
-        )
+        if asked is not request.body:
+            request.is_part = asked != request.body
+            request.body = asked
+        request.received_at_ms = now_ms - context.waited_ms
         self._controller.handle_request(now_ms, request, answer)
         self._wake()
 

@@ -57,6 +57,12 @@ class RequestAuthorizer:
             note_denial=note,
         )
 
+    def judges_header(self, authorization: Authorization) -> bool:
+        """Whether `judge_header` may refuse a request by this rule."""
+        if authorization.needs_body:
+            return False
+        return self._authorizer is not None or not authorization.needs_authorizer
+
     def judge_header(
         self,
         authorization: Authorization,
@@ -65,7 +71,7 @@ class RequestAuthorizer:
         topics: TopicsImage | None = None,
     ) -> Response | None:
         """The refusal of a request whose body is not read yet; None where the rule needs the body."""
-        if authorization.needs_body:
+        if not self.judges_header(authorization):
             return None
         return self.judge(authorization, request, image, topics).answer
 

@@ -22,9 +22,11 @@ UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class DecisionContext:
-    """`image` includes what is proposed and not yet committed; `next_offset` is where the decision's first record
+    """Made for each decision, and not frozen because that takes three times as long; a handler changes none of it.
+
+    `image` includes what is proposed and not yet committed; `next_offset` is where the decision's first record
     will stand. `registration_offsets` are those of each broker's registration record. `upgrade_kraft_version(level,
     validate_only)` answers why not, or None; unless it only validates, it has appended the change. `voter_ids` are
     those of the quorum, and `kraft_version` the level at which it runs. `token_writes` has a bucket for each owner of

@@ -21,7 +21,6 @@ from kquorum.metadata.controller.timeline import (
     Timeline,
     plain_records,
     record_count,
-    stretches,
 )
 from kquorum.metadata.forwarding import tells_error
 from kquorum.metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
@@ -228,11 +227,11 @@ class LogWriter:
 
 def _encoded(entries: Sequence[Entry], level: int) -> list[bytes]:
     values: list[bytes] = []
-    for stretch in stretches(entries):
-        if isinstance(stretch, RecordRun):
-            values += stretch.values
+    for entry in entries:
+        if isinstance(entry, RecordRun):
+            values += entry.values
         else:
-            values += [encode_record(record, record_version(record, level)) for record in stretch]
+            values.append(encode_record(entry, record_version(entry, level)))
     return values
 
 

@@ -14,9 +14,10 @@ MAX_MESSAGE_CHARACTERS = 2_000
 Reply = Callable[[Response], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ControllerRequest:
-    """A request that reached the controller.
+    """A request that reached the controller. Only the listener that makes it sets its fields; it is not frozen because
+    one is made for each request, which takes a frozen class three times as long.
 
     `body` is the message of the API.
     `received_at_ms` is when it came in, None for just now. `operator_reason` is why the operator wants it, in words.

@@ -15,7 +15,7 @@ from immutables import Map
 
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage, Provenance
-from kquorum.metadata.image.loading import replay_runs
+from kquorum.metadata.image.loading import WORTH_COLUMNS, replay_runs
 from kquorum.metadata.loader import MetadataLoader
 from kquorum.metadata.snapshot import LoadedSnapshot
 from kquorum.wire.audit_note import NO_NOTE_HASH, note_hash
@@ -148,6 +148,10 @@ class Timeline:
         """The state after `entries`, which is not taken up yet: the log may refuse them. Where the values of all
         records are known, many partitions are quicker replayed."""
         delta = MetadataDelta(self.image)
+        if len(entries) < WORTH_COLUMNS and not any(isinstance(each, RecordRun) for each in entries):
+            for offset, record in enumerate(plain_records(entries), base_offset):
+                delta.replay(record, offset)
+            return self._proposed_by(delta, base_offset, base_offset + len(entries) - 1)
         offset = base_offset
         for stretch in stretches(entries):
             if isinstance(stretch, RecordRun):
@@ -159,7 +163,9 @@ class Timeline:
                 for place, record in enumerate(stretch, offset):
                     delta.replay(record, place)
             offset += len(stretch)
-        end_offset = offset - 1
+        return self._proposed_by(delta, base_offset, offset - 1)
+
+    def _proposed_by(self, delta: MetadataDelta, base_offset: int, end_offset: int) -> Proposed:
         image = delta.apply(Provenance(last_contained_offset=end_offset, is_batch_aligned=False))
         return Proposed(base_offset, end_offset, delta, image, self.derived.after(delta))
 
@@ -207,26 +213,38 @@ class Timeline:
             self.loader.handle_commit(held_back)
 
     def _commit_own(self, batch: LogBatch) -> None:
-        header = read_batch_header(batch.data)
         if not self._proposed:
             self.loader.handle_commit([batch])
             return
+        timestamp_ms = read_batch_header(batch.data).max_timestamp_ms
+        delta: MetadataDelta | None = None
+        newest: Proposed | None = None
         while self._proposed and self._proposed[0].end_offset <= batch.last_offset:
             proposed = self._proposed.popleft()
-            provenance = Provenance(
-                last_contained_offset=proposed.end_offset,
-                last_contained_epoch=batch.leader_epoch,
-                timestamp_ms=header.max_timestamp_ms,
-                is_batch_aligned=proposed.end_offset == batch.last_offset,
-            )
-            self._held_back.clear()
-            self.loader.adopt(proposed.delta, replace(proposed.image, provenance=provenance))
+            # The decisions of a turn stand in one batch and are published together, as a follower publishes a batch.
+            if newest is not None and delta is not None and not delta.absorb(proposed.delta):
+                self._adopt(delta, newest, batch, timestamp_ms)
+                delta = None
+            delta = proposed.delta if delta is None else delta
+            newest = proposed
+        if newest is not None and delta is not None:
+            self._adopt(delta, newest, batch, timestamp_ms)
         if self._proposed and self._proposed[0].base_offset <= batch.last_offset:
             self._held_back.append(batch)
             return
         assert self.loader.last_applied_offset == batch.last_offset, (
             f"the leader's log got records that its controller did not propose, up to {batch.last_offset}"
         )
+
+    def _adopt(self, delta: MetadataDelta, newest: Proposed, batch: LogBatch, timestamp_ms: int) -> None:
+        provenance = Provenance(
+            last_contained_offset=newest.end_offset,
+            last_contained_epoch=batch.leader_epoch,
+            timestamp_ms=timestamp_ms,
+            is_batch_aligned=newest.end_offset == batch.last_offset,
+        )
+        self._held_back.clear()
+        self.loader.adopt(delta, replace(newest.image, provenance=provenance))
 
     def _handle_publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._committed_derived = self._committed_derived.after(delta)

@@ -42,6 +42,12 @@ class ConfigsDelta:
         self.image = image
         self.changed: set[ConfigResource] = set()
 
+    def after(self, earlier: "ConfigsDelta | None") -> "ConfigsDelta":
+        """This delta with the changes of the one before it."""
+        if earlier is not None:
+            self.changed |= earlier.changed
+        return self
+
     def replay_config(self, record: ConfigRecord) -> None:
         """A null value takes the key off; taking off one which is not set is no error."""
         resource = ConfigResource(record.resource_type, record.resource_name)

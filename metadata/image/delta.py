@@ -20,29 +20,80 @@ from kquorum.metadata.image.security import SecurityDelta
 from kquorum.metadata.image.topics import TopicsDelta
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG
 from kquorum.wire.metadata_records import cluster, configs, features, security, topics
+from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.schema import MetadataRecord
 
 
 class MetadataDelta:
     """What a run of records changes on an image: `replay` them all, then `apply`.
 
-    After a ReplayError the delta is of no more use. `changed_brokers` and `changed_controllers` hold None for what
-    was removed. `registration_offsets` holds the offset of each broker's last registration in this delta,
-    `audit_notes` the notes that it contains, in order.
+    The delta of each part is made when it is first asked for: nearly every change is of one part. After a ReplayError
+    the delta is of no more use. `changed_brokers` and `changed_controllers` hold None for what was removed.
+    `registration_offsets` holds the offset of each broker's last registration in this delta, `audit_notes` the notes
+    that it contains, in order.
     """
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
-        self.features = FeaturesDelta(image.features)
-        self.cluster = ClusterDelta(image.cluster)
-        self.topics = TopicsDelta(image.topics)
-        self.configs = ConfigsDelta(image.configs)
-        self.client_quotas = ClientQuotasDelta(image.client_quotas)
-        self.producer_ids = ProducerIdsDelta(image.producer_ids)
-        self.security = SecurityDelta(image.security)
+        self._features: FeaturesDelta | None = None
+        self._cluster: ClusterDelta | None = None
+        self._topics: TopicsDelta | None = None
+        self._configs: ConfigsDelta | None = None
+        self._client_quotas: ClientQuotasDelta | None = None
+        self._producer_ids: ProducerIdsDelta | None = None
+        self._security: SecurityDelta | None = None
         self.record_count = 0
         self.registration_offsets: dict[int, int] = {}
         self.audit_notes: list[bytes] = []
+
+    @property
+    def features(self) -> FeaturesDelta:
+        part = self._features
+        if part is None:
+            part = self._features = FeaturesDelta(self.image.features)
+        return part
+
+    @property
+    def cluster(self) -> ClusterDelta:
+        part = self._cluster
+        if part is None:
+            part = self._cluster = ClusterDelta(self.image.cluster)
+        return part
+
+    @property
+    def topics(self) -> TopicsDelta:
+        part = self._topics
+        if part is None:
+            part = self._topics = TopicsDelta(self.image.topics)
+        return part
+
+    @property
+    def configs(self) -> ConfigsDelta:
+        part = self._configs
+        if part is None:
+            part = self._configs = ConfigsDelta(self.image.configs)
+        return part
+
+    @property
+    def client_quotas(self) -> ClientQuotasDelta:
+        part = self._client_quotas
+        if part is None:
+            part = self._client_quotas = ClientQuotasDelta(self.image.client_quotas)
+        return part
+
+    @property
+    def producer_ids(self) -> ProducerIdsDelta:
+        part = self._producer_ids
+        if part is None:
+            part = self._producer_ids = ProducerIdsDelta(self.image.producer_ids)
+        return part
+
+    @property
+    def security(self) -> SecurityDelta:
+        part = self._security
+        if part is None:
+            part = self._security = SecurityDelta(self.image.security)
+        return part
 
     @property
     def is_empty(self) -> bool:
@@ -51,37 +102,41 @@ class MetadataDelta:
 
     @property
     def changed_brokers(self) -> Mapping[int, BrokerRegistration | None]:
-        return self.cluster.changed_brokers
+        return {} if self._cluster is None else self._cluster.changed_brokers
 
     @property
     def changed_controllers(self) -> Mapping[int, ControllerRegistration | None]:
-        return self.cluster.changed_controllers
+        return {} if self._cluster is None else self._cluster.changed_controllers
 
     @property
     def changed_topics(self) -> Mapping[UUID, Collection[int]]:
-        return self.topics.changed_topics
+        return {} if self._topics is None else self._topics.changed_topics
 
     @property
     def created_topic_ids(self) -> set[UUID]:
-        return self.topics.created_topic_ids
+        return set() if self._topics is None else self._topics.created_topic_ids
 
     @property
     def deleted_topic_ids(self) -> set[UUID]:
-        return self.topics.deleted_topic_ids
+        return set() if self._topics is None else self._topics.deleted_topic_ids
 
     @property
     def changed_configs(self) -> set[ConfigResource]:
-        return self.configs.changed
+        return set() if self._configs is None else self._configs.changed
 
     @property
     def changed_features(self) -> set[str]:
-        return self.features.changed
+        return set() if self._features is None else self._features.changed
+
+    @property
+    def touches_topics(self) -> bool:
+        return self._topics is not None
 
     def replay(self, record: MetadataRecord, offset: int) -> None:
         """Raises ReplayError when the record contradicts the state that those before it made."""
         replay = _REPLAY.get(type(record))
         if replay is None:
-            if isinstance(record, features.NoOpRecord):
+            if isinstance(record, NoOpRecord):
                 self._note(record)
             return
         try:
@@ -112,16 +167,42 @@ class MetadataDelta:
 
     def apply(self, provenance: Provenance) -> MetadataImage:
         """The new image; parts that no record touched are the old image's objects."""
+        old = self.image
         return MetadataImage(
             provenance=provenance,
-            features=self.features.image,
-            cluster=self.cluster.image,
-            topics=self.topics.apply(),
-            configs=self.configs.image,
-            client_quotas=self.client_quotas.image,
-            producer_ids=self.producer_ids.image,
-            security=self.security.apply(),
+            features=old.features if self._features is None else self._features.image,
+            cluster=old.cluster if self._cluster is None else self._cluster.image,
+            topics=old.topics if self._topics is None else self._topics.apply(),
+            configs=old.configs if self._configs is None else self._configs.image,
+            client_quotas=old.client_quotas if self._client_quotas is None else self._client_quotas.image,
+            producer_ids=old.producer_ids if self._producer_ids is None else self._producer_ids.image,
+            security=old.security if self._security is None else self._security.apply(),
         )
+
+    def absorb(self, later: "MetadataDelta") -> bool:
+        """Take over what `later` changes on the image that this delta led to, so that this delta leads to its image.
+        Returns False, and does nothing, where both change a part whose changes do not add up simply."""
+        if (
+            (self._topics is not None and later._topics is not None)
+            or (self._cluster is not None and later._cluster is not None)
+            or (self._features is not None and later._features is not None)
+            or (self._security is not None and later._security is not None)
+        ):
+            return False
+        # A part that this delta leaves alone is the same in both images, so the later delta of it is good for both.
+        self._features = self._features or later._features
+        self._cluster = self._cluster or later._cluster
+        self._topics = self._topics or later._topics
+        self._security = self._security or later._security
+        if later._configs is not None:
+            self._configs = later._configs.after(self._configs)
+        if later._client_quotas is not None:
+            self._client_quotas = later._client_quotas.after(self._client_quotas)
+        self._producer_ids = later._producer_ids or self._producer_ids
+        self.record_count += later.record_count
+        self.registration_offsets.update(later.registration_offsets)
+        self.audit_notes += later.audit_notes
+        return True
 
     def become(self, target: MetadataImage) -> None:
         """Make this delta lead to `target`, the image of a loaded snapshot: what the snapshot lacks is deleted."""
@@ -131,12 +212,12 @@ class MetadataDelta:
         self.configs.become(target.configs)
         self.client_quotas.image = target.client_quotas
         self.producer_ids.image = target.producer_ids
-        self.security = SecurityDelta(target.security)
+        self._security = SecurityDelta(target.security)
         self.record_count += 0 if target.is_empty else 1
         for broker_id in target.cluster.brokers:
             self.registration_offsets[broker_id] = target.provenance.last_contained_offset
 
-    def _note(self, record: features.NoOpRecord) -> None:
+    def _note(self, record: NoOpRecord) -> None:
         for tag, value in record.unknown_tagged_fields:
             if tag == AUDIT_NOTE_TAG:
                 self.audit_notes.append(value)

@@ -29,6 +29,12 @@ class ClientQuotasDelta:
         self.image = image
         self.changed: set[QuotaEntity] = set()
 
+    def after(self, earlier: "ClientQuotasDelta | None") -> "ClientQuotasDelta":
+        """This delta with the changes of the one before it."""
+        if earlier is not None:
+            self.changed |= earlier.changed
+        return self
+
     def replay_client_quota(self, record: ClientQuotaRecord) -> None:
         names = {each.entity_type: each.entity_name for each in record.entity}
         entity = tuple(sorted(names.items()))

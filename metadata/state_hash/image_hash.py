@@ -12,7 +12,7 @@ hash that is sent, and only hashes of one scheme are compared. Raise it whenever
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -182,7 +182,10 @@ def _producer_ids(producer_ids: ProducerIdsImage) -> int:
 
 
 def _security_changes(delta: MetadataDelta, after: MetadataImage) -> Iterator[int]:
-    change, old, new = delta.security, delta.image.security, after.security
+    old, new = delta.image.security, after.security
+    if new is old:
+        return
+    change = delta.security
     yield from _changes("acl", change.changed_acls, old.acls, new.acls, _entry)
     yield from _changes("scram", change.changed_scram, old.scram, new.scram, _entry)
     tokens = (old.delegation_tokens, new.delegation_tokens)
@@ -200,8 +203,8 @@ def _changes(
     for number, key in enumerate(keys, 1):
         was, is_now = old.get(key), new.get(key)
         if was is not is_now:
-            total += 0 if is_now is None else hash_of(kind, key, is_now)
             total -= 0 if was is None else hash_of(kind, key, was)
+            total += 0 if is_now is None else hash_of(kind, key, is_now)
         if number % _THINGS_AT_ONCE == 0:
             yield total
             total = 0
@@ -217,39 +220,65 @@ def _value(kind: str, _: object, value: object) -> int:
     return _hash(kind, value)
 
 
+# The hashes of values that came last, by kind and key: a later change takes the same hash off again.
+_KNOWN: Final[dict[tuple[str, object], tuple[object, int]]] = {}
+_MOST_KNOWN: Final = 4096
+
+
 def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
-    return _hash(kind, key, tuple(sorted(values.items())))
+    known = _KNOWN.get((kind, key))
+    if known is not None and known[0] is values:
+        return known[1]
+    made = _hash(kind, key, tuple(sorted(values.items())))
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[kind, key] = values, made
+    return made
+
+
+_EMPTY_HASH: Final = blake2b(digest_size=_DIGEST_SIZE, person=b"kquorum state")
 
 
 def _hash(*parts: object) -> int:
-    digest = blake2b(b"".join(_canonical(parts)), digest_size=_DIGEST_SIZE, person=b"kquorum state")
+    out: list[bytes] = []
+    _append_canonical(out, parts)
+    digest = _EMPTY_HASH.copy()
+    digest.update(b"".join(out))
     return int.from_bytes(digest.digest(), "big")
 
 
-def _canonical(value: object) -> Iterator[bytes]:
-    """Bytes that differ when values differ, on every machine and Python alike: the type, and where its end is."""
-    match value:
-        case None | bool():
-            yield {None: b"n", True: b"t", False: b"f"}[value]
-        case int():
-            yield b"i%d;" % value
-        case float():
-            yield b"d" + struct.pack(">d", value)
-        case str():
-            data = value.encode("utf-8", "surrogatepass")
-            yield b"s%d:" % len(data) + data
-        case bytes():
-            yield b"b%d:" % len(value) + value
-        case UUID():
-            yield b"u" + value.bytes
-        case tuple():
-            yield b"("
-            for item in value:
-                yield from _canonical(item)
-            yield b")"
-        case _:
-            values_of: Any = _values_of
-            yield from _canonical(values_of(type(value))(value))
+def _append_canonical(out: list[bytes], value: object) -> None:
+    """Append bytes that differ when values differ, on every machine and Python alike: the type, and where its end
+    is."""
+    if isinstance(value, str):
+        out.append(_text(value))
+    elif isinstance(value, tuple):
+        out.append(b"(")
+        for item in value:
+            _append_canonical(out, item)
+        out.append(b")")
+    elif value is None or isinstance(value, bool):
+        out.append({None: b"n", True: b"t", False: b"f"}[value])
+    elif isinstance(value, int):
+        out.append(b"i%d;" % value)
+    elif isinstance(value, float):
+        out.append(_FLOAT.pack(b"d", value))
+    elif isinstance(value, bytes):
+        out.append(b"b%d:" % len(value) + value)
+    elif isinstance(value, UUID):
+        out.append(b"u" + value.bytes)
+    else:
+        values_of: Any = _values_of
+        _append_canonical(out, values_of(type(value))(value))
+
+
+_FLOAT: Final = struct.Struct(">cd")
+
+
+@lru_cache(maxsize=4096)
+def _text(value: str) -> bytes:
+    data = value.encode("utf-8", "surrogatepass")
+    return b"s%d:" % len(data) + data
 
 
 @cache

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from kquorum.raft.messages import FetchRequest
-from kquorum.raft.voters import ReplicaKey
+from kquorum.raft.voters import NO_VOTERS, ReplicaKey, VoterSet
 
 Name = ReplicaKey | int
 # The heap of deadlines is cleared of old entries when it has this many more than twice the Fetches that wait.
@@ -21,6 +21,7 @@ class DelayedFetch:
     request: FetchRequest
     deadline_ms: int
     is_waiting: bool = True
+    is_put_off: bool = False
 
 
 class DelayedFetches:
@@ -75,19 +76,40 @@ class DelayedFetches:
             self.pop(delayed.name)
         return taken
 
-    def find_due(self, log_end_offset: int, high_watermark: int, now_ms: int) -> None:
+    def find_due(
+        self,
+        log_end_offset: int,
+        high_watermark: int,
+        now_ms: int,
+        voters: VoterSet = NO_VOTERS,
+        patience_ms: int = 0,
+    ) -> None:
         """Those for which there are records, a newer high watermark (KIP-1166), or no more time. Neither offset goes
-        back while a leader leads, so that whatever is due remains so."""
+        back while a leader leads, so that whatever is due remains so. With `patience_ms`, a voter's Fetch waits so
+        long for records to come with the high watermark."""
         has_moved = self._seen_at != (log_end_offset, high_watermark)
         for delayed in self._waiting.values() if has_moved else self._unseen:
-            if delayed.is_waiting and _has_news(delayed.request, log_end_offset, high_watermark):
+            if not delayed.is_waiting:
+                continue
+            if delayed.request.fetch_offset < log_end_offset:
                 self._due[delayed.request_id] = delayed
+            elif _knows_less(delayed.request, high_watermark):
+                if patience_ms and voters.contains(delayed.request.replica):
+                    self._put_off(delayed, now_ms + patience_ms)
+                else:
+                    self._due[delayed.request_id] = delayed
         self._unseen.clear()
         self._seen_at = (log_end_offset, high_watermark)
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             delayed = heappop(self._deadlines)[2]
             if delayed.is_waiting:
                 self._due[delayed.request_id] = delayed
+
+    def _put_off(self, delayed: DelayedFetch, until_ms: int) -> None:
+        # Two entries of one Fetch must differ in their deadlines, for Fetches have no order.
+        if not delayed.is_put_off and until_ms < delayed.deadline_ms:
+            delayed.is_put_off = True
+            heappush(self._deadlines, (until_ms, delayed.request_id, delayed))
 
     def deadlines_ms(self, now_ms: int) -> Iterator[int]:
         """When to answer next: now those that are due, and the first of the others when it runs out of time."""
@@ -99,6 +121,5 @@ class DelayedFetches:
             yield self._deadlines[0][0]
 
 
-def _has_news(request: FetchRequest, log_end_offset: int, high_watermark: int) -> bool:
-    knows_less = request.high_watermark is not None and request.high_watermark < high_watermark
-    return request.fetch_offset < log_end_offset or knows_less
+def _knows_less(request: FetchRequest, high_watermark: int) -> bool:
+    return request.high_watermark is not None and request.high_watermark < high_watermark

@@ -221,8 +221,15 @@ def progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
 
 def complete_delayed_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
     """Answer the parked fetches for which there are records, a newer high watermark (rules R6.4, R7.8; KIP-1166), or no
-    more time: all of those of voters, and at most `ANSWERS_A_TURN` others. The rest have their turn next."""
-    leader.parked.find_due(replica.log.log_end_offset, replica.high_watermark, now_ms)
+    more time: all of those of voters, and at most `ANSWERS_A_TURN` others. The rest have their turn next. A voter's
+    fetch may wait a little for records where only the high watermark is news (`commit_notice_delay_ms`)."""
+    leader.parked.find_due(
+        replica.log.log_end_offset,
+        replica.high_watermark,
+        now_ms,
+        replica.voters,
+        replica.config.commit_notice_delay_ms,
+    )
     due = leader.parked.due
     if not due:
         return

@@ -35,6 +35,27 @@ def test_increments_lead_where_scratch_leads(history: list[MetadataRecord], size
         assert state_hash == hash_of_image(image)
 
 
+@given(HISTORIES, st.integers(1, 3))
+@settings(deadline=None, max_examples=50)
+def test_joined_deltas_lead_where_they_lead_one_by_one(history: list[MetadataRecord], size: int) -> None:
+    """What a controller publishes of a batch (`MetadataDelta.absorb`)."""
+    image = before = MetadataImage.empty()
+    joined: MetadataDelta | None = None
+    for start in range(0, len(history), size):
+        delta, _ = accepted(image, history[start : start + size])
+        notes = [*(joined.audit_notes if joined else ()), *delta.audit_notes]
+        count = (joined.record_count if joined else 0) + delta.record_count
+        after = delta.apply(Provenance())
+        if joined is None or not joined.absorb(delta):
+            before, joined = image, delta
+            notes, count = delta.audit_notes, delta.record_count
+        image = after
+        assert joined.image is before
+        assert joined.apply(Provenance()) == image
+        assert hash_after(hash_of_image(before), joined, image) == hash_of_image(image)
+        assert (joined.audit_notes, joined.record_count) == (notes, count)
+
+
 @given(HISTORIES, HISTORIES)
 @settings(deadline=None, max_examples=50)
 def test_equal_hashes_mean_equal_images(one: list[MetadataRecord], other: list[MetadataRecord]) -> None:

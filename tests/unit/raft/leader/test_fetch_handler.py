@@ -117,6 +117,38 @@ def test_a_new_high_watermark_answers_all_who_wait() -> None:
     assert [answer.high_watermark for answer in answers if isinstance(answer, FetchResponse)] == [8, 8, 8]
 
 
+def test_a_voter_hears_of_a_commit_a_little_later_unless_records_come_first() -> None:
+    context, epoch = leading(commit_notice_delay_ms=5)
+    context.receive(context.fetch(2, offset=7, last_epoch=epoch))
+    voters_fetch = context.last_request_id
+    context.receive(context.fetch(2, offset=7, last_epoch=epoch, known_high_watermark=6))
+    voters_fetch = context.last_request_id
+    assert voters_fetch not in context.responses
+    observers = context.receive(context.fetch(8, offset=7, last_epoch=epoch, known_high_watermark=6))
+    assert isinstance(observers, FetchResponse)
+    assert observers.high_watermark == 7
+    context.advance(4)
+    assert voters_fetch not in context.responses
+    context.advance(1)
+    answer = context.responses[voters_fetch]
+    assert isinstance(answer, FetchResponse)
+    assert (answer.high_watermark, answer.records) == (7, b"")
+
+
+def test_records_come_with_the_high_watermark_that_a_voters_fetch_was_kept_for() -> None:
+    context, epoch = leading(commit_notice_delay_ms=5)
+    context.receive(context.fetch(2, offset=7, last_epoch=epoch, known_high_watermark=6))
+    request_id = context.last_request_id
+    assert context.node.high_watermark == 7
+    assert request_id not in context.responses
+    context.node.propose(context.now_ms, epoch, [b"value"])
+    context.turn()
+    answer = context.responses[request_id]
+    assert isinstance(answer, FetchResponse)
+    assert answer.high_watermark == 7
+    assert answer.records
+
+
 def test_a_diverging_fetch_is_never_parked() -> None:
     """The worked example: epochs 1 from 0, 3 from 3, 5 from 6, and a follower at offset 6 of epoch 2."""
     log = [batch(0, 1, count=3), batch(3, 3, count=3), batch(6, 5, count=3)]
