@@ -4,6 +4,7 @@ from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kquorum.node.replica_settings import COMMIT_NOTICE_DELAY_MS
 from kquorum.raft.config import QuorumConfig
 from kquorum.raft.voters import Endpoint
 from tests.simulation.disk import SimulatedDisk
@@ -53,6 +54,8 @@ def config_of(world: "World", host: Host) -> QuorumConfig:
         fetch_max_wait_ms=options.fetch_timeout_ms // 4,
         election_backoff_max_ms=options.election_timeout_ms,
         max_fetch_bytes=options.max_fetch_bytes,
+        # As nodes have it, in every second world.
+        commit_notice_delay_ms=COMMIT_NOTICE_DELAY_MS if world.seed % 2 else 0,
     )
 
 
