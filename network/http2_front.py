@@ -327,7 +327,7 @@ class _FrontConnection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         self._end()
-        self._transport.abort()
+        self._output.abort()
 
     def check_deadlines(self, now_s: float) -> None:
         limits = self._state.grpc
@@ -518,9 +518,9 @@ class _FrontConnection(asyncio.BufferedProtocol):
     def _refuse(self, reason: str) -> None:
         self._warn(reason)
         self._end()
-        self._close_transport()
+        self._output.close()
         if self._state.security.ssl_context is not None:
-            self._loop.call_later(GOODBYE_S, self._transport.abort)
+            self._loop.call_later(GOODBYE_S, self._output.abort)
 
     def _turn_away(self, violation: Http2Violation) -> None:
         """With the reason in HTTP/2's terms, where the client is not amid a frame."""
@@ -545,12 +545,7 @@ class _FrontConnection(asyncio.BufferedProtocol):
 
     def _close_when_sent(self) -> None:
         if not self._outgoing:
-            self._close_transport()
-
-    def _close_transport(self) -> None:
-        """Once: asyncio's TLS cannot be aborted any more when it was closed twice."""
-        if not self._transport.is_closing():
-            self._transport.close()
+            self._output.close()
 
 
 class _ServerSide(asyncio.BufferedProtocol):

@@ -4,10 +4,15 @@ import asyncio
 import fcntl
 import struct
 import termios
+from collections import deque
+from typing import cast
 
 _INT = struct.Struct("i")
 # asyncio's own default: while more output waits, the connection is not served until the peer has taken most of it.
 _HIGH_WATER_BYTES = 65_536
+# The transport gets so much at a time. With TLS it encrypts at once all that it is given, and keeps room for as much
+# until it is closed: a client that read one answer of 16 MB held 16 MB for as long as it stayed.
+_WRITTEN_AT_ONCE = 65_536
 # What a peer must take within the timeout, or all that waits if that is less; a byte now and then is not enough.
 _LEAST_PROGRESS_BYTES = 65_536
 
@@ -42,22 +47,29 @@ LOST = LostTransport()
 
 
 class Output:
-    """`unsent_bytes` is how much output waited for the peer at the last `look`. With TLS, up to 64 KiB in the socket
-    are not counted."""
+    """`unsent_bytes` is how much output waited for the peer at the last `look`. With TLS, some 128 KiB that were
+    encrypted and wait beneath it are not counted."""
 
     __slots__ = (
+        "_closes_when_sent",
         "_looked_at_s",
+        "_queue",
+        "_queued_bytes",
         "_sent_then",
         "_transport",
+        "_transport_is_full",
         "_waiting_then",
-        "is_full",
         "sent_bytes",
         "unsent_bytes",
     )
 
     def __init__(self, transport: asyncio.Transport, max_unsent_bytes: int) -> None:
         self._transport = transport
-        self.is_full = False
+        self._transport_is_full = False
+        # What the transport gets when it has room again.
+        self._queue: deque[memoryview] = deque()
+        self._queued_bytes = 0
+        self._closes_when_sent = False
         self.sent_bytes = 0
         self.unsent_bytes = 0
         self._waiting_then = 0
@@ -65,29 +77,77 @@ class Output:
         self._looked_at_s = 0.0
         transport.set_write_buffer_limits(high=min(_HIGH_WATER_BYTES, max_unsent_bytes))
 
+    @property
+    def is_full(self) -> bool:
+        """Nothing more is to be served until the peer has taken most of what was written."""
+        return self._transport_is_full or bool(self._queue)
+
     def write(self, frames: list[bytes]) -> int:
         """Returns the number of bytes."""
-        if len(frames) == 1:
-            size = len(frames[0])
-            if size:
-                self._transport.write(frames[0])
-        else:
-            size = sum(map(len, frames))
-            self._transport.writelines(frames)
+        size = sum(map(len, frames))
         self.sent_bytes += size
+        if self._queue or size > _WRITTEN_AT_ONCE:
+            self._queue.extend([memoryview(frame) for frame in frames if frame])
+            self._queued_bytes += size
+            self._pass_on()
+        elif len(frames) > 1:
+            self._transport.writelines(frames)
+        elif size:
+            self._transport.write(frames[0])
         return size
+
+    def _pass_on(self) -> None:
+        """As much as the transport takes, which says that it is full while it is written to (`set_full`)."""
+        if self._transport.is_closing():
+            self._forget_queue()
+        while self._queue and not self._transport_is_full:
+            first = self._queue.popleft()
+            rest = first[_WRITTEN_AT_ONCE:]
+            if rest:
+                # What was sent of a frame is freed when it is half of it, or a peer could hold all of it by its end.
+                is_mostly_sent = 2 * len(rest) <= len(cast(bytes, first.obj))
+                self._queue.appendleft(memoryview(bytes(rest)) if is_mostly_sent else rest)
+            piece = first[:_WRITTEN_AT_ONCE]
+            self._queued_bytes -= len(piece)
+            self._transport.write(piece)
+        if self._closes_when_sent and not self._queue:
+            self._close()
+
+    def close(self) -> None:
+        """Close the transport when all has gone out."""
+        self._closes_when_sent = True
+        if not self._queue:
+            self._close()
+
+    def _close(self) -> None:
+        """Once: asyncio's TLS cannot be aborted any more when it was closed twice."""
+        if not self._transport.is_closing():
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the transport at once; what has not gone out is lost."""
+        self._forget_queue()
+        self._transport.abort()
 
     def end(self) -> None:
         """The connection is gone."""
+        self._forget_queue()
         self.unsent_bytes = 0
         self._transport = LOST
 
+    def _forget_queue(self) -> None:
+        self._queue.clear()
+        self._queued_bytes = 0
+
     def set_full(self, is_full: bool) -> None:
-        self.is_full = is_full
+        """Whether the transport is; if it is not any more, it gets what waited for it."""
+        self._transport_is_full = is_full
+        if not is_full:
+            self._pass_on()
         self.look()
 
     def look(self) -> int:
-        self.unsent_bytes = self._transport.get_write_buffer_size()
+        self.unsent_bytes = self._transport.get_write_buffer_size() + self._queued_bytes
         return self.unsent_bytes
 
     def _kernel_bytes(self) -> int:

@@ -16,7 +16,7 @@ from kquorum.network.authentication import Authentication
 from kquorum.network.deadlines import Deadlines
 from kquorum.network.flow_control import FlowControl
 from kquorum.network.long_requests import Place
-from kquorum.network.output import LOST, Output
+from kquorum.network.output import Output
 from kquorum.network.receive_buffer import ReceiveBuffer
 from kquorum.network.replies import ReplyQueue
 from kquorum.network.security.sasl_session import SaslAnswer
@@ -54,7 +54,6 @@ class ServerConnection(asyncio.Protocol):
         self._state = state
         self._loop = loop
         self._lease = lease
-        self._transport = transport
         self._received = ReceiveBuffer(limits.max_request_bytes, limits.frame_timeout_ms, limits.max_bytes)
         self._output = Output(transport, limits.max_unsent_bytes)
         self._replies = ReplyQueue(on_answer=self._advance, on_failure=self._fail)
@@ -116,7 +115,6 @@ class ServerConnection(asyncio.Protocol):
         self._end()
         self._flow_control.end()
         self._serving.end()
-        self._transport = LOST
         if self._places:
             self._loop.call_later(self._state.limits.request_timeout_ms / 1000, self._leave_all)
         self._state.connections.discard(self)
@@ -134,16 +132,11 @@ class ServerConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close when what was written so far has gone out."""
         self._end()
-        self._close_transport()
-
-    def _close_transport(self) -> None:
-        """Once: asyncio's TLS cannot be aborted any more when it was closed twice."""
-        if not self._transport.is_closing():
-            self._transport.close()
+        self._output.close()
 
     def abort(self) -> None:
         self._end()
-        self._transport.abort()
+        self._output.abort()
 
     def check_deadlines(self, now_s: float) -> None:
         """Called several times within the shortest of the deadlines."""
@@ -205,7 +198,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _settle(self) -> None:
         if self._ending and not self._replies:
-            self._close_transport()
+            self._output.close()
         self._flow_control.account()
         self._flow_control.pace()
 
@@ -382,7 +375,7 @@ class ServerConnection(asyncio.Protocol):
         self._send_ready()
         self.close()
         if self._state.security.ssl_context is not None:
-            self._loop.call_later(GOODBYE_S, self._transport.abort)
+            self._loop.call_later(GOODBYE_S, self._output.abort)
 
     def _warn_of_closing(self, reason: str) -> None:
         self._state.warnings.warning("closing the connection of %s: %s", self._lease, reason)

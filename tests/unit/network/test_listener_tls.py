@@ -12,13 +12,16 @@ import pytest
 from cryptography.x509 import load_der_x509_certificate
 
 from kquorum.network.limits import ConnectionLimits, ServerLimits
+from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import SharedLimits
+from kquorum.wire.protocol.headers import EncodedBody
 from tests.support.network.peers import (
     FLEXIBLE,
     HOST,
     Held,
     RawClient,
     RunTest,
+    correlation_id_of,
     echo_request,
     echo_response,
     holding_handler,
@@ -200,5 +203,48 @@ def test_a_closed_connection_leaves_nothing_of_tls_for_the_garbage_collector(run
                 await until(lambda: not protocols())
             finally:
                 gc.enable()
+
+    run(test())
+
+
+# More than the kernel's buffers take.
+LONG_BODY = EncodedBody(bytes(32_000_000))
+
+
+def answer_at_length(_context: RequestContext, _request: Any, reply: Reply) -> None:
+    reply(LONG_BODY)
+
+
+def test_output_that_a_client_does_not_read_counts_over_tls_and_ends_it(run: RunTest, pem: Path) -> None:
+    """uvloop's TLS encrypts whatever it is given, and names no byte of it as waiting once it has."""
+
+    async def test() -> None:
+        limits = ServerLimits(write_timeout_ms=50)
+        async with serving(answer_at_length, limits=limits, security=tls(pem)) as server:
+            async with tls_client(server, client_context(pem)) as client:
+                client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+                client.writer.write(echo_request("long", 1))
+                await until(lambda: server.counters.sent_bytes > len(LONG_BODY.data))
+                assert server._state.shared.budget.held_bytes > len(LONG_BODY.data) / 2
+                await until(lambda: server.counters.slow_readers_closed == 1)
+            await until(lambda: server.counters.open_connections == 0)
+            assert server._state.shared.budget.held_bytes == 0
+
+    run(test())
+
+
+def test_a_long_answer_arrives_whole_over_tls_and_the_next_one_behind_it(run: RunTest, pem: Path) -> None:
+    async def test() -> None:
+        async with (
+            serving(answer_at_length, security=tls(pem)) as server,
+            tls_client(server, client_context(pem)) as client,
+        ):
+            for number in (1, 2):
+                client.writer.write(echo_request("long", number))
+            for number in (1, 2):
+                frame = await client.next_frame()
+                assert frame is not None
+                assert correlation_id_of(frame) == number
+                assert frame.endswith(LONG_BODY.data)
 
     run(test())
