@@ -49,7 +49,7 @@ for parse in PARSERS.values():
         parse(text)
     except ValueError:
         pass
-for pattern in (_SOFTWARE_NAME, validators._PAIR, validators._DURATION):
+for pattern in (_SOFTWARE_NAME, validators._PAIRS, validators._DURATION):
     pattern.fullmatch(text)
 print("done")
 """

@@ -221,7 +221,7 @@ def test_a_token_logs_in_at_the_controllers_listener_and_ends_there_too(cluster:
             token = await create_token(owner)
             async with with_token(cluster, CONTROLLER, token) as at_controller:
                 assert await is_served_by_controller(at_controller)
-                # The controller knows that it is a token: nobody makes tokens with a token.
+                # The controller knows that it is a token, and a token makes no tokens.
                 values = {"owner_principal_type": None, "owner_principal_name": None, "renewers": []}
                 answer = await ask(
                     at_controller, ApiKey.CREATE_DELEGATION_TOKEN, 3, values | {"max_lifetime": -1}
