@@ -25,6 +25,7 @@ from kquorum.wire.schema import MetadataRecord
 PARTITIONS_OF_A_TOPIC = 500
 RECORDS_OF_A_BATCH = 20_000
 RECORD_OVERHEAD_BYTES = 12
+THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
 def topic_id(number: int) -> UUID:
@@ -55,6 +56,18 @@ def isr_changes(count: int) -> Iterator[MetadataRecord]:
 def configs(count: int) -> Iterator[MetadataRecord]:
     for place in range(count):
         yield ConfigRecord(resource_type=2, resource_name=f"t{place % 5_000}", name=f"k{place}", value="1")
+
+
+def long_configs(count: int) -> Iterator[MetadataRecord]:
+    """As of a request that sets two lists of 32 KB at each of many topics."""
+    value = "1:1," * 8_000
+    for place in range(count):
+        yield ConfigRecord(
+            resource_type=2,
+            resource_name=f"t{place // 2}",
+            name=THROTTLED[place % 2],
+            value=f"{place}:1,{value}",
+        )
 
 
 def filled(batch_bytes: int, records: Iterator[MetadataRecord], base_offset: int) -> LogBatch:
@@ -101,6 +114,7 @@ def run(megabytes: float) -> list[dict[str, object]]:
         "new partitions": new_partitions,
         "ISR changes": isr_changes,
         "configs": configs,
+        "long configs": long_configs,
     }
     rows: list[dict[str, object]] = []
     for kind, records_of in kinds.items():

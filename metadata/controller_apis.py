@@ -166,6 +166,7 @@ def _question(
 
 
 _CLUSTER_ACTION: Final = on_cluster(Operation.CLUSTER_ACTION)
+_OF_VOTERS: Final = on_cluster(Operation.CLUSTER_ACTION, is_for_voters=True)
 _DESCRIBE: Final = on_cluster(Operation.DESCRIBE)
 _DESCRIBE_CONFIGS: Final = on_cluster(Operation.DESCRIBE_CONFIGS)
 _ALTER: Final = on_cluster(Operation.ALTER)
@@ -175,13 +176,14 @@ _CREATE_TOKEN: Final = Authorization(rule=judge_create_token, needs_authorizer=F
 _TOKEN: Final = Authorization(rule=judge_token_request, needs_authorizer=False)
 
 _LINES: Final[tuple[ControllerApi, ...]] = (
-    # Members of the quorum send these to each other.
-    QuorumRequest(ApiKey.VOTE, _CLUSTER_ACTION),
-    QuorumRequest(ApiKey.BEGIN_QUORUM_EPOCH, _CLUSTER_ACTION),
-    QuorumRequest(ApiKey.END_QUORUM_EPOCH, _CLUSTER_ACTION),
+    # Voters send these to each other.
+    QuorumRequest(ApiKey.VOTE, _OF_VOTERS),
+    QuorumRequest(ApiKey.BEGIN_QUORUM_EPOCH, _OF_VOTERS),
+    QuorumRequest(ApiKey.END_QUORUM_EPOCH, _OF_VOTERS),
+    QuorumRequest(ApiKey.UPDATE_RAFT_VOTER, _OF_VOTERS),
+    # Observers, such as brokers, send these too.
     QuorumRequest(ApiKey.FETCH, _CLUSTER_ACTION),
     QuorumRequest(ApiKey.FETCH_SNAPSHOT, _CLUSTER_ACTION),
-    QuorumRequest(ApiKey.UPDATE_RAFT_VOTER, _CLUSTER_ACTION),
     # Administrators send these to the quorum, or to a broker.
     QuorumRequest(ApiKey.DESCRIBE_QUORUM, _DESCRIBE, is_forwardable=True, entry_limit=EntryLimit.USUAL),
     QuorumRequest(

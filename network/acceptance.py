@@ -6,8 +6,10 @@ import logging
 import socket
 import ssl
 import traceback
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
+from weakref import WeakKeyDictionary
 
 from kquorum.network.connection_quota import Refusal
 from kquorum.network.listening import Listening
@@ -22,6 +24,8 @@ log = logging.getLogger("network.server")
 # How long a peer may take for what was still to be sent, and for its close_notify of TLS: many never do, and
 # until then their connections count for the limits.
 _SHUTDOWN_TIMEOUT_S = 2.0
+# Of all listeners of a loop, in one of its iterations. Each takes a millisecond or two, in the iterations after it.
+HANDSHAKES_AT_ONCE: Final = 8
 
 
 class Connection(Member, Protocol):
@@ -58,6 +62,52 @@ async def close_connections(state: ListenerState) -> None:
     for connection in tuple(state.connections):
         connection.abort()
     await all_closed
+
+
+class Handshakes:
+    """When TLS begins on the connections that were accepted: a few of them in each iteration of the loop.
+
+    A client that is refused and connects again with forty connections had as many handshakes in one iteration. Only
+    the beginnings are spread: one that its peer leaves half done holds up no other.
+    """
+
+    def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
+        self._soon = soon
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._left = HANDSHAKES_AT_ONCE
+        self._is_renewing = False
+
+    def begin(self, begin: Callable[[], None]) -> None:
+        """Call it now, or when there is room in an iteration."""
+        if self._left and not self._waiting:
+            self._call(begin)
+        else:
+            self._waiting.append(begin)
+
+    def _call(self, begin: Callable[[], None]) -> None:
+        self._left -= 1
+        if not self._is_renewing:
+            self._is_renewing = True
+            self._soon(self._renew)
+        begin()
+
+    def _renew(self) -> None:
+        self._is_renewing = False
+        self._left = HANDSHAKES_AT_ONCE
+        while self._left and self._waiting:
+            self._call(self._waiting.popleft())
+
+
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Handshakes] = WeakKeyDictionary()
+
+
+def handshakes_of(loop: asyncio.AbstractEventLoop) -> Handshakes:
+    """The same for all listeners of a loop."""
+    handshakes = _of_loops.get(loop)
+    if handshakes is None:
+        # Without a reference to the loop, which is the key.
+        handshakes = _of_loops[loop] = Handshakes(lambda call: asyncio.get_running_loop().call_soon(call))
+    return handshakes
 
 
 class Acceptance(asyncio.Protocol):
@@ -144,6 +194,14 @@ class Acceptance(asyncio.Protocol):
         self.abort()
 
     def _open_soon(self) -> None:
+        if self._state.security.ssl_context is None:
+            self._begin_opening()
+        else:
+            handshakes_of(self._loop).begin(self._begin_opening)
+
+    def _begin_opening(self) -> None:
+        if self.closed.done():  # it was aborted while it waited
+            return
         self._opening = self._loop.create_task(self._open())
         # And not at the end of the coroutine, which does not begin if it is cancelled before.
         self._opening.add_done_callback(self._opened)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from kquorum.metadata.authorizer.authorizer import Authorizer
+from kquorum.metadata.authorizer.authorizer import Authorizer, parse_principals
 from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.node.config.model import NodeConfig
@@ -16,9 +16,9 @@ def gate_of(
 ) -> RequestAuthorizer:
     """`is_loaded`: see Authorizer."""
     settings = config.authorizer
-    if settings is None:
-        return RequestAuthorizer(None)
-    return RequestAuthorizer(Authorizer(settings, is_loaded), DenialLog(now_ms, log.info))
+    authorizer = None if settings is None else Authorizer(settings, is_loaded)
+    voters = parse_principals(config.kquorum_voter_principals)
+    return RequestAuthorizer(authorizer, DenialLog(now_ms, log.info), voters)
 
 
 class LoadWatch:

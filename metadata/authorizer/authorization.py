@@ -23,15 +23,19 @@ class Authorization:
 
     `needs_body` is False where the rule asks one question about the cluster as a whole and the refusal has no entries:
     such a request is refused before its body is read. `needs_authorizer` is False where the rule also holds in a
-    cluster without an authorizer. `slices` is the same rule for requests of so many entries that `rule` takes long.
+    cluster without an authorizer. `is_for_voters` is True where only voters send the request, and only to each other.
+    `slices` is the same rule for requests of so many entries that `rule` takes long.
     """
 
     rule: Rule
     needs_body: bool = True
     needs_authorizer: bool = True
+    is_for_voters: bool = False
     slices: RuleInSlices | None = None
 
 
-def on_cluster(operation: Operation, *, needs_body: bool = False) -> Authorization:
+def on_cluster(
+    operation: Operation, *, needs_body: bool = False, is_for_voters: bool = False
+) -> Authorization:
     """One operation on the cluster; `needs_body` where the refusal has an entry for each entry of the request."""
-    return Authorization(rule=OnCluster(operation), needs_body=needs_body)
+    return Authorization(rule=OnCluster(operation), needs_body=needs_body, is_for_voters=is_for_voters)

@@ -99,8 +99,8 @@ class Authorizer:
 _UNLIKELY_NAME = "hardcode"
 
 
-def parse_super_users(text: str) -> frozenset[str]:
-    """Of `super.users`, which semicolons separate; names may have commas, as those of certificates do.
+def parse_principals(text: str) -> frozenset[str]:
+    """Of `super.users` and the like, which semicolons separate; names may have commas, as those of certificates do.
 
     Raises ValueError for what is not Type:name.
     """

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from kquorum.metadata.authorizer.access import Access
+from kquorum.metadata.authorizer.access import Access, Denial
 from kquorum.metadata.authorizer.authorization import Authorization
 from kquorum.metadata.authorizer.authorizer import Authorizer, NotLoadedError
+from kquorum.metadata.authorizer.codes import CLUSTER_NAME, FAILED, Operation, ResourceType
 from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.verdict import Verdict
 from kquorum.metadata.controller import refusals
-from kquorum.metadata.controller.requests import ControllerRequest
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.topics import TopicsImage
 from kquorum.wire.message_schema import Response
@@ -27,11 +28,21 @@ class AuthorizationResult:
 
 
 class RequestAuthorizer:
-    """Without an authorizer all pass, but for requests of delegation tokens on connections that may not ask for any."""
+    """Without an authorizer all pass, but for requests of delegation tokens on connections that may not ask for any.
 
-    def __init__(self, authorizer: Authorizer | None, denials: DenialLog | None = None) -> None:
+    `voters`: the principals that may send what voters send to each other, beside what the authorizer says; empty for
+    all, as in Kafka.
+    """
+
+    def __init__(
+        self,
+        authorizer: Authorizer | None,
+        denials: DenialLog | None = None,
+        voters: frozenset[str] = frozenset(),
+    ) -> None:
         self._authorizer = authorizer
         self._denials = denials
+        self._voters = voters
 
     @property
     def is_open(self) -> bool:
@@ -84,9 +95,11 @@ class RequestAuthorizer:
     ) -> AuthorizationResult:
         """`authorization` is that of the request's API; `image` is committed; `topics` are those known to the handler
         of the request."""
+        access = self.access(request.api_key, image, request.principal, request.client_host, topics)
+        if authorization.is_for_voters and self._voters and request.principal not in self._voters:
+            return _no_voter(request, access)
         if self._authorizer is None and authorization.needs_authorizer:
             return AuthorizationResult(Verdict(request.body))
-        access = self.access(request.api_key, image, request.principal, request.client_host, topics)
         try:
             verdict = authorization.rule(access, request)
         except NotLoadedError:
@@ -115,6 +128,20 @@ class RequestAuthorizer:
                 yield None if verdict is None else AuthorizationResult(verdict)
         except NotLoadedError:
             yield _not_loaded(request)
+
+
+def _no_voter(request: ControllerRequest, access: Access) -> AuthorizationResult:
+    denial = Denial(
+        request.principal,
+        request.client_host,
+        Operation.CLUSTER_ACTION,
+        ResourceType.CLUSTER,
+        CLUSTER_NAME,
+    )
+    access.note_denial(denial)
+    reason = f"{request.principal} is not in kquorum.voter.principals."
+    error = ApiError(FAILED[ResourceType.CLUSTER], reason)
+    return AuthorizationResult(Verdict(request.body), refusals.refusal(request, error))
 
 
 def _not_loaded(request: ControllerRequest) -> AuthorizationResult:

@@ -576,6 +576,14 @@ TOKENS_AND_CLASSES = (
         at_least(1),
         used_by=TOKENS,
     ),
+    string(
+        "kquorum.voter.principals",
+        "",
+        "The principals of the controllers, as User:name;User:name. Only they may send Vote, BeginQuorumEpoch, "
+        "EndQuorumEpoch and UpdateRaftVoter, also where there is no authorizer. Empty: as in Kafka, every principal "
+        "that has CLUSTER_ACTION, brokers among them.",
+        used_by=AUTHORIZER,
+    ),
     klass(
         "principal.builder.class",
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",

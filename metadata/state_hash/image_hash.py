@@ -116,8 +116,11 @@ def _places(table: PartitionTable, ids: Column) -> Column:
 SCHEME: Final = 1
 MODULUS: Final = 1 << 128
 _DIGEST_SIZE: Final = 16
-# What is hashed without a pause.
+# What is hashed without a pause: as many things without contents, of some ten microseconds each.
 _THINGS_AT_ONCE: Final = 500
+# The values, and the bytes of values, that take as long as one of these things.
+_VALUES_OF_A_THING: Final = 8
+_BYTES_OF_A_THING: Final = 8_192
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -156,7 +159,7 @@ def hashes_of_change(delta: MetadataDelta, after: MetadataImage) -> Iterator[int
         )
     if new.configs is not old.configs:
         resources = (old.configs.resources, new.configs.resources)
-        yield from _changes("config", delta.changed_configs, *resources, _map_entry)
+        yield from _changes("config", delta.changed_configs, *resources, _map_entry, _cost_of_configs)
     if new.client_quotas is not old.client_quotas:
         entities = (old.client_quotas.entities, new.client_quotas.entities)
         yield from _changes("quota", delta.client_quotas.changed, *entities, _map_entry)
@@ -198,16 +201,21 @@ def _changes(
     old: Mapping[_K, _V],
     new: Mapping[_K, _V],
     hash_of: Callable[[str, _K, _V], int],
+    cost_of: Callable[[_V], int] = lambda _value: 0,
 ) -> Iterator[int]:
-    total = 0
-    for number, key in enumerate(keys, 1):
+    """`cost_of`: what a value's contents cost beside the value itself, in things."""
+    total = cost = 0
+    for key in keys:
         was, is_now = old.get(key), new.get(key)
+        cost += 1
         if was is not is_now:
-            total -= 0 if was is None else hash_of(kind, key, was)
-            total += 0 if is_now is None else hash_of(kind, key, is_now)
-        if number % _THINGS_AT_ONCE == 0:
+            for value, sign in ((was, -1), (is_now, 1)):
+                if value is not None:
+                    total += sign * hash_of(kind, key, value)
+                    cost += cost_of(value)
+        if cost >= _THINGS_AT_ONCE:
             yield total
-            total = 0
+            total = cost = 0
     yield total
 
 
@@ -237,6 +245,10 @@ def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
 
 
 _EMPTY_HASH: Final = blake2b(digest_size=_DIGEST_SIZE, person=b"kquorum state")
+
+
+def _cost_of_configs(configs: Mapping[str, str]) -> int:
+    return len(configs) // _VALUES_OF_A_THING + sum(map(len, configs.values())) // _BYTES_OF_A_THING
 
 
 def _hash(*parts: object) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Of Kafka with ZooKeeper.
 _FORMER = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
 SUPER_USERS = "super.users"
+VOTERS = "kquorum.voter.principals"
 
 
 def _as_class_name(value: object) -> object:
@@ -33,7 +34,7 @@ def _as_class_name(value: object) -> object:
     raise ValueError(f"{value.strip()} is a class that cannot be run here; there is {CLASS_NAME}, or none")
 
 
-def _as_super_users(value: object) -> object:
+def _as_principals(value: object) -> object:
     text = (
         value
         if isinstance(value, str)
@@ -42,9 +43,9 @@ def _as_super_users(value: object) -> object:
         else value
     )
     if isinstance(text, str) and text:
-        from kquorum.metadata.authorizer.authorizer import parse_super_users
+        from kquorum.metadata.authorizer.authorizer import parse_principals
 
-        parse_super_users(text)
+        parse_principals(text)
     return text
 
 
@@ -52,7 +53,8 @@ class AuthorizerKeys(BaseModel):
     authorizer_class_name: Annotated[str, BeforeValidator(_as_class_name)] = config_key(
         "authorizer.class.name"
     )
-    super_users: Annotated[str, BeforeValidator(_as_super_users)] = config_key(SUPER_USERS)
+    super_users: Annotated[str, BeforeValidator(_as_principals)] = config_key(SUPER_USERS)
+    kquorum_voter_principals: Annotated[str, BeforeValidator(_as_principals)] = config_key(VOTERS)
     allow_everyone_if_no_acl_found: Annotated[bool, BeforeValidator(as_flag)] = config_key(
         "allow.everyone.if.no.acl.found"
     )
@@ -62,10 +64,10 @@ class AuthorizerKeys(BaseModel):
         """None: every client may do everything."""
         if not self.authorizer_class_name:
             return None
-        from kquorum.metadata.authorizer.authorizer import AuthorizerConfig, parse_super_users
+        from kquorum.metadata.authorizer.authorizer import AuthorizerConfig, parse_principals
 
         return AuthorizerConfig(
-            super_users=parse_super_users(self.super_users),
+            super_users=parse_principals(self.super_users),
             allow_everyone_if_no_acl_found=self.allow_everyone_if_no_acl_found,
         )
 

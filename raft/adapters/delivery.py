@@ -16,11 +16,14 @@ from kquorum.wire.log_batch import LogBatch, OffsetAndEpoch
 CHUNK_BYTES = 16 * 1024
 # Bytes say little of compressed batches: these are as many records as the smallest in so many bytes.
 CHUNK_RECORDS = 1_000
+# More records than these are applied in slices. What a record changes may be long, whatever its own bytes: the hash of
+# a resource with 64 KB of configs takes 0.15 ms, and 900 small changes of such resources took a broker 140 ms.
+UNSLICED_RECORDS = 64
 
 
 class CommitFeed:
-    """Delivers in pieces of some batches, so that catching up never holds the loop for long. A batch that is too long
-    for one turn, and the batches of a transaction, whose End is work for all of them, are applied in slices.
+    """Delivers in pieces of some batches, so that catching up never holds the loop for long. A piece of many records,
+    and the batches of a transaction, whose End is work for all of them, are applied in slices.
 
     "You lead" waits until all that was committed when the core said so has been handed over; that another node
     or no node leads is reported at once: a state machine must stop deciding even if it lags behind.
@@ -114,8 +117,7 @@ class CommitFeed:
 
     def _hand_over(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
         """Whether the state machine has done all of them."""
-        first = batches[0]
-        is_long = first.next_offset - first.base_offset > CHUNK_RECORDS
+        is_long = batches[-1].next_offset - batches[0].base_offset > UNSLICED_RECORDS
         if not (is_long or self._begun or self._state_machine.is_in_transaction):
             self._state_machine.handle_commit(now_ms, batches)
             return True

@@ -1,4 +1,6 @@
-"""A delegation token that ends at one broker ends at all, also for authenticating again (KIP-368)."""
+"""A delegation token that ends at one broker ends at all, also for authenticating again (KIP-368).
+
+And at the controllers' listener, where that has SASL with SCRAM."""
 
 import asyncio
 import base64
@@ -13,7 +15,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.apis import ApiKey
 from tests.support.network.peers import RawClient
 from tests.support.network.sasl_peers import ask
-from tests.support.secured import USER, USER_SECRET, SecuredCluster
+from tests.support.secured import PLAIN_SECRET, USER, USER_SECRET, SecuredCluster
 from tests.support.single_node import HOST
 
 pytestmark = pytest.mark.slow
@@ -22,19 +24,33 @@ MECHANISM = "SCRAM-SHA-512"
 BROKERS = (101, 102)
 DEADLINE_S = 60
 SHORT_MS = 4_000
+CONTROLLER = 1
+# The nodes log in with PLAIN; SCRAM is there for clients with a token.
+CONTROLLER_KEYS = {
+    "listener.security.protocol.map": (
+        "CONTROLLER:SASL_PLAINTEXT,TLS:SSL,PASSWORD:SASL_SSL,OPEN:SASL_PLAINTEXT"
+    ),
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.controller.sasl.enabled.mechanisms": f"PLAIN,{MECHANISM}",
+    "listener.name.controller.plain.sasl.jaas.config": (
+        f'PlainLoginModule required username="node" password="{PLAIN_SECRET}" user_node="{PLAIN_SECRET}";'
+    ),
+}
 Token = tuple[str, bytes]
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
-    with SecuredCluster(tmp_path_factory.mktemp("tokens"), controllers=1, brokers=len(BROKERS)) as running:
+    folder = tmp_path_factory.mktemp("tokens")
+    with SecuredCluster(folder, controllers=1, brokers=len(BROKERS), overrides=CONTROLLER_KEYS) as running:
         running.start()
         yield running
 
 
 @asynccontextmanager
-async def connected(cluster: SecuredCluster, broker_id: int) -> AsyncIterator[RawClient]:
-    reader, writer = await asyncio.open_connection(HOST, cluster.listener_ports[broker_id, "OPEN"])
+async def connected(cluster: SecuredCluster, node_id: int) -> AsyncIterator[RawClient]:
+    port = cluster.ports[CONTROLLER] if node_id == CONTROLLER else cluster.listener_ports[node_id, "OPEN"]
+    reader, writer = await asyncio.open_connection(HOST, port)
     try:
         yield RawClient(reader, writer)
     finally:
@@ -186,5 +202,40 @@ def test_a_connection_goes_on_with_another_token_of_its_owner(cluster: SecuredCl
                 assert await is_served(client)
                 await expire(owner, second[1])
                 await until_refused(client)
+
+    asyncio.run(test())
+
+
+async def is_served_by_controller(client: RawClient) -> bool:
+    try:
+        asked = {"include_cluster_authorized_operations": False, "endpoint_type": 2}
+        answer = await ask(client, ApiKey.DESCRIBE_CLUSTER, 1, asked)
+    except ConnectionError:
+        return False
+    return answer is not None and answer.error_code == ErrorCode.none
+
+
+def test_a_token_logs_in_at_the_controllers_listener_and_ends_there_too(cluster: SecuredCluster) -> None:
+    async def test() -> None:
+        async with owning(cluster) as owner:
+            token = await create_token(owner)
+            async with with_token(cluster, CONTROLLER, token) as at_controller:
+                assert await is_served_by_controller(at_controller)
+                # The controller knows that it is a token, and a token makes no tokens.
+                values = {"owner_principal_type": None, "owner_principal_name": None, "renewers": []}
+                answer = await ask(
+                    at_controller, ApiKey.CREATE_DELEGATION_TOKEN, 3, values | {"max_lifetime": -1}
+                )
+                assert answer.error_code == ErrorCode.delegation_token_request_not_allowed
+                for name, password in ((token[0], "no"), ("unknown", password_of(token))):
+                    async with connected(cluster, CONTROLLER) as other:
+                        assert not await log_in(other, name, password)
+                        assert not await is_served_by_controller(other)
+                await expire(owner, token[1])
+                async with asyncio.timeout(DEADLINE_S):
+                    while await is_served_by_controller(at_controller):  # noqa: ASYNC110
+                        await asyncio.sleep(0.05)
+                async with connected(cluster, CONTROLLER) as late:
+                    assert not await log_in(late, token[0], password_of(token))
 
     asyncio.run(test())

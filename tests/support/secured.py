@@ -26,7 +26,13 @@ LISTENERS = ("TLS", "PASSWORD", "OPEN")
 
 class SecuredCluster(Cluster):
     def __init__(
-        self, folder: Path, *, controllers: int = 3, brokers: int = 2, with_grpc: bool = False
+        self,
+        folder: Path,
+        *,
+        controllers: int = 3,
+        brokers: int = 2,
+        overrides: Mapping[str, object] | None = None,
+        with_grpc: bool = False,
     ) -> None:
         broker_ids = tuple(range(FIRST_BROKER_ID, FIRST_BROKER_ID + brokers))
         ports = iter(free_ports(brokers * len(LISTENERS)))
@@ -36,7 +42,7 @@ class SecuredCluster(Cluster):
             folder,
             controllers=controllers,
             brokers=brokers,
-            overrides=self._common(),
+            overrides=self._common() | dict(overrides or {}),
             node_overrides={node_id: self._listeners(node_id) for node_id in broker_ids},
             with_grpc=with_grpc,
         )

@@ -29,15 +29,23 @@ SASL_PLAINTEXT = 2
 class ListenerWorld:
     """Two brokers are there; `lines` is what was told of denials."""
 
-    def __init__(self, *, is_loaded: bool = True, super_users: frozenset[str] = frozenset({ADMIN})) -> None:
+    def __init__(
+        self,
+        *,
+        is_loaded: bool = True,
+        super_users: frozenset[str] = frozenset({ADMIN}),
+        voters: frozenset[str] = frozenset(),
+        has_authorizer: bool = True,
+    ) -> None:
         self.world = World(ControllerConfig(delegation_token_secret_key="secret")).lead().add_brokers(1, 2)
         self.is_loaded = is_loaded
         self.raft_requests: list[RequestContext] = []
         self.lines: list[str] = []
         config = AuthorizerConfig(super_users=super_users)
         self.gate = RequestAuthorizer(
-            Authorizer(config, lambda: self.is_loaded),
+            Authorizer(config, lambda: self.is_loaded) if has_authorizer else None,
             DenialLog(lambda: self.world.now_ms, self.lines.append),
+            voters,
         )
         controller = self.world.controller
         self.listener = ControllerListener(

@@ -320,3 +320,43 @@ def test_a_transaction_over_small_batches_is_published_in_slices(
     assert max(turns) <= RECORDS_AT_ONCE
     assert max(images) <= 2
     assert machine.state_hash == hash_of_image(machine.image)
+
+
+def test_small_changes_of_long_resources_are_hashed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The records have few bytes, but the hash of a resource is over all that it has: issue 18, F8-5."""
+    resources, long = 300, "1:1," * 8_000
+    log = MemoryLog()
+    names = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+    made = [
+        ConfigRecord(resource_type=2, resource_name=f"t{number}", name=name, value=f"{number}:1,{long}")
+        for number in range(resources)
+        for name in names
+    ]
+    changes = [
+        ConfigRecord(resource_type=2, resource_name=f"t{number}", name="retention.ms", value="7")
+        for number in range(resources)
+    ]
+    log.append(batches_of([*made, *changes], size=50))
+    machine = BrokerStateMachine(MetadataCache())
+    feed = CommitFeed(log, machine, node_id=1, applied_offset=0)
+    turns: list[int] = []
+
+    def deliver(records: int) -> None:
+        feed.advance(records)
+        while feed.has_more:
+            turns.append(0)
+            feed.deliver(0)
+
+    deliver(len(made))
+    turns.clear()
+    hash_of = image_hash._map_entry
+
+    def counted(kind: str, key: object, values: Any) -> int:
+        turns[-1] += sum(map(len, values.values()))
+        return hash_of(kind, key, values)
+
+    monkeypatch.setattr(image_hash, "_map_entry", counted)
+    deliver(len(made) + resources)
+    assert sum(turns) > 2 * resources * 2 * len(long)
+    assert max(turns) < sum(turns) / 5
+    assert machine.state_hash == hash_of_image(machine.image)

@@ -15,13 +15,14 @@ from weakref import ref
 
 import pytest
 
-from kquorum.network.http2 import PREFACE, ErrorCode, Flag, FrameType, goaway
-from kquorum.network.http2_front import Http2Front, Identity
+from kquorum.network.call_rate import SharedBucket
+from kquorum.network.http2 import PREFACE, STREAM_COST, ErrorCode, Flag, FrameType, goaway
+from kquorum.network.http2_front import Http2Front, Identity, _FrontConnection, _ServerSide
 from kquorum.network.limits import ConnectionLimits, GrpcLimits
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.reloading import reloading_context
 from kquorum.network.security.tls import http2_context
-from kquorum.network.server_state import SharedLimits
+from kquorum.network.server_state import Lease, Peer, SharedLimits
 from tests.support.certificates import authority, issued, write
 from tests.support.network.http2_frames import OPENING, SETTINGS, SETTINGS_ACK, call, frame
 from tests.support.network.peers import RunTest
@@ -501,5 +502,99 @@ def test_with_tls_the_client_is_named_by_its_certificate(run: RunTest, tmp_path:
             other.close()
             await until(lambda: rig.front.counters.failed_tls_handshakes == 1)
             assert len(rig.behind.got) == 1
+
+    run(test())
+
+
+class FakeLoop:
+    """Time and timers of a test, for a connection that is given its bytes by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> None:
+        self.timers.append((self.now_s + delay_s, call))
+
+    def create_future(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+    def run_until(self, ends_s: float) -> None:
+        while due := [timer for timer in self.timers if timer[0] <= ends_s]:
+            timer = min(due, key=lambda each: each[0])
+            self.timers.remove(timer)
+            self.now_s = timer[0]
+            timer[1]()
+        self.now_s = ends_s
+
+
+class OpenTransport(asyncio.Transport):
+    """Takes everything."""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        """The test gives the connection nothing then."""
+
+    def resume_reading(self) -> None:
+        """As above."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """There is no buffer."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """To no peer."""
+
+
+class OpenServer(_ServerSide):
+    """The server behind, which takes everything."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+
+    def write(self, data: bytes) -> None:
+        """To no server."""
+
+    def set_paused(self, *, is_paused: bool) -> None:
+        """It sends nothing."""
+
+
+def test_a_long_frame_that_had_its_turn_is_paid_for_afterwards(run: RunTest) -> None:
+    """Who waits for what all share gets a step. Headers that cost more than a step go on with it, and what they cost
+    beyond it is charged: all wait longer afterwards. Without that, long headers would cost no more than short ones."""
+    payload = bytes(12_000)
+    beyond = len(payload) // 256
+    headers = frame(FrameType.HEADERS, 0, 1, payload)  # others would follow, so that nothing reads them yet
+
+    async def test() -> None:
+        loop = FakeLoop()
+        state = Http2Front(host=HOST, port=0, listener_name="grpc")._state
+        state.rate_of_all = SharedBucket(STREAM_COST, STREAM_COST, STREAM_COST, loop.call_later, loop.time)
+        connection = _FrontConnection(
+            state,
+            cast(asyncio.AbstractEventLoop, loop),
+            Lease(state, Peer(1, HOST, 1)),
+            OpenTransport(),
+            None,
+        )
+        connection._server = OpenServer()
+        for data in (OPENING, headers):
+            connection.get_buffer(-1)[: len(data)] = data
+            connection.buffer_updated(len(data))
+        assert connection._streams.highest == 0
+        loop.run_until(0.2)
+        assert connection._streams.highest == 1
+        # A step comes back each second.
+        is_paid_at_s = 0.1 + (STREAM_COST + beyond) / STREAM_COST
+        assert not state.rate_of_all.take(STREAM_COST, is_paid_at_s - 0.1)
+        assert state.rate_of_all.take(STREAM_COST, is_paid_at_s + 0.1)
+        state.folder.remove()
 
     run(test())

@@ -11,7 +11,7 @@ from kquorum.metadata.authorizer.authorizer import (
     Authorizer,
     AuthorizerConfig,
     NotLoadedError,
-    parse_super_users,
+    parse_principals,
 )
 from kquorum.metadata.authorizer.codes import TOPIC_OPERATIONS, Operation, ResourceType
 from kquorum.metadata.image.security import AccessControlEntry
@@ -167,11 +167,11 @@ def test_before_the_acls_are_read_super_users_alone_may_do_anything() -> None:
 
 
 def test_super_users_are_separated_by_semicolons() -> None:
-    assert parse_super_users("User:admin; User:CN=node,OU=ops ;;") == {"User:admin", "User:CN=node,OU=ops"}
-    assert parse_super_users("") == frozenset()
+    assert parse_principals("User:admin; User:CN=node,OU=ops ;;") == {"User:admin", "User:CN=node,OU=ops"}
+    assert parse_principals("") == frozenset()
     for wrong in ("admin", "User:", ":x", "User:a;b"):
         with pytest.raises(ValueError, match="is not a principal"):
-            parse_super_users(wrong)
+            parse_principals(wrong)
 
 
 def test_ten_thousand_acls_are_as_quick_as_ten() -> None:

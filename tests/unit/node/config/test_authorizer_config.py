@@ -77,6 +77,7 @@ def test_toml_has_super_users_as_a_list(tmp_path: Path) -> None:
         ("authorizer.class.name=com.example.Mine\n", "cannot be run here; there is " + CLASS_NAME),
         ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer\n", "needs ZooKeeper"),
         (f"authorizer.class.name={CLASS_NAME}\nsuper.users=admin\n", "'admin' is not a principal"),
+        ("kquorum.voter.principals=CN=node-1\n", "'CN=node-1' is not a principal"),
         ("allow.everyone.if.no.acl.found=maybe\n", "neither true nor false"),
     ],
 )

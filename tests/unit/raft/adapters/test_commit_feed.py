@@ -1,6 +1,6 @@
 """A high watermark inside a batch waits for the rest of it."""
 
-from kquorum.raft.adapters.delivery import CHUNK_RECORDS, CommitFeed
+from kquorum.raft.adapters.delivery import CHUNK_RECORDS, UNSLICED_RECORDS, CommitFeed
 from kquorum.raft.ready import LeaderAndEpoch
 from kquorum.wire.log_batch import OffsetAndEpoch, build_batch
 from tests.support.memory_log import MemoryLog
@@ -78,8 +78,24 @@ def test_many_records_in_few_bytes_are_not_handed_over_together() -> None:
     log.append([build_batch(number * half, 1, 1, [(None, b"")] * half) for number in range(3)])
     feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
     feed.advance(3 * half)
+    for _ in range(SLICES):
+        assert feed.applied_offset == 0
+        feed.deliver(0)
+    assert feed.applied_offset == half
+
+
+def test_a_piece_of_many_records_is_handed_over_in_slices_whatever_its_batches() -> None:
+    log, heard = MemoryLog(), recorder()
+    log.append([build_batch(number, 1, 1, [(None, b"")]) for number in range(UNSLICED_RECORDS + 1)])
+    feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
+    feed.advance(UNSLICED_RECORDS)
     feed.deliver(0)
-    assert heard.offsets == [0]
+    assert feed.applied_offset == UNSLICED_RECORDS
+    few = CommitFeed(log, recorder(), node_id=1, applied_offset=0)
+    few.advance(UNSLICED_RECORDS + 1)
+    few.deliver(0)
+    assert few.has_more
+    assert few.applied_offset == 0
 
 
 def test_a_snapshot_that_comes_in_the_middle_of_a_long_batch_ends_it() -> None:
