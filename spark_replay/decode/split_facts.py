@@ -17,7 +17,8 @@ from kquorum.spark_replay.decode.sources import FileKind, LogFile
 
 GAP: Final = "gap"
 Numbers = NDArray[np.int64]
-# The kind of the rows that are staged as stateful records, and the folder of their files: streams that exist have it.
+# The kind of the rows that are staged as stateful records. It is also the name of their folder, so a new name would
+# orphan the files of streams that exist.
 STATEFUL: Final = "told"
 
 
