@@ -188,6 +188,8 @@ class ClusterClient:
                     response = await self._ask_all(pending)
                     if response is not None:
                         return response
+                    # A node that cannot be reached at all will not be reached in 100 ms; a refusal, during an election,
+                    # passes.
                     if not (pending.refused or pending.was_late) or pending.is_hopeless(pending):
                         break
                     limit_ms = self.leader_timeout_ms
@@ -238,12 +240,15 @@ class ClusterClient:
                 return response
             pending.refused[address] = response
             hinted = pending.hint(response)
+            # Each address is asked once per round: two nodes that name each other as the leader would otherwise be
+            # asked for ever.
             if hinted is not None and hinted not in asked:
                 waiting = [hinted, *(other for other in waiting if other != hinted)]
         return None
 
     async def _try(self, address: HostPort, pending: PendingRequest[R], *, rest: int) -> R | None:
         """A response, or None with the reason in `silent`. A mute node gets its share of the time, not all of it."""
+        # Divided again at each address, so what a quick node did not need goes to those that follow.
         share_ms = max(self.remaining_ms // (rest + 1), 1) if rest else self.remaining_ms
         if pending.patience_ms is not None and len(self.addresses) > 1:
             share_ms = min(share_ms, pending.patience_ms)

@@ -128,6 +128,7 @@ class ControllerListener:
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         asked = controller_request(context, request)
         api = CONTROLLER_APIS[asked.api_key]
+        # Before the authorizer: to judge a request takes time for each of its entries, and the bound is on just that.
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
             self._answer_aside(partial(refused, asked, excess), reply)
@@ -214,6 +215,8 @@ class ControllerListener:
         request = replace(
             request, body=asked, is_part=asked != request.body, received_at_ms=now_ms - context.waited_ms
         )
+        # `is_part`: the authorizer took entries out. The audit note must then not say that the request was carried out
+        # whole.
         self._controller.handle_request(now_ms, request, answer)
         self._wake()
 
@@ -261,6 +264,7 @@ class ControllerListener:
             reply(_envelope(context, refusal_of(error)))
             return
         asked = replace(found.request, forwarding_id=forwarding_id_of(context.header.tagged_fields))
+        # The body inside is still unread: a client without the right must not make the controller decode 30 MB.
         refusal = self._judge_header(asked)
         if refusal is not None:
             reply(_envelope(context, wrap(asked, refusal)))

@@ -118,6 +118,7 @@ def format_nodes(
     node.
     """
     check_metadata_version(beginning, metadata_version)
+    # All folders are checked before the first is written: all are formatted, or none.
     outcomes = [
         _planned(folder, node, cluster_id, beginning, ignore_formatted=ignore_formatted)
         for node in nodes
@@ -189,6 +190,7 @@ def _format_folder(
         make_private_folder(folder)
     sync_folder(folder.parent)
     replace_file(folder / CHECKPOINT, checkpoint)
+    # Left by a formatting that was interrupted; `_check` has made sure that nothing was written to it since.
     if (folder / METADATA_FOLDER).exists():
         remove_metadata_folder(folder)
     if outcome.is_metadata and (node.is_controller or beginning.voters is not None):

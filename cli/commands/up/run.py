@@ -106,6 +106,7 @@ def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
     """Run all nodes until a stop is asked for. Raises CliError when a node ended by itself."""
     processes = [
         NodeProcess(cluster.path, node.node_id, node.metadata_log_dir / OUTPUT_FILE, data_dir=data_dir)
+        # Controllers first: brokers wait for one. A node with both roles is in both lists and must start once.
         for node in (*cluster.controllers, *(node for node in cluster.brokers if not node.is_controller))
     ]
     group = NodeGroup(processes, stop_first=[node.node_id for node in cluster.brokers])
@@ -119,6 +120,7 @@ def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
                 if stop.came:
                     complain("stopping brokers, then controllers", style="cyan", label="up")
                 failed = _failed(group)
+        # Again, for a `_watch` that failed: a live table would overwrite the message. Closing twice does nothing.
         finally:
             display.close()
     if failed:
@@ -143,6 +145,7 @@ def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: Sto
         if held_back and _controllers_are_up(cluster, view):
             for node_id in held_back:
                 group[node_id].start()
+            # The view is from before their start: it is looked again before anything is shown.
             held_back = []
             continue
         display.show(view)
