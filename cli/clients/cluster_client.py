@@ -181,6 +181,7 @@ class ClusterClient:
         warm_up((ApiKey.API_VERSIONS, pending.api_key))  # compiling is not the cluster's time
         loop = asyncio.get_running_loop()
         began = loop.time()
+        # A task of its own: it speaks while a single slow attempt is still waited for.
         teller = loop.create_task(self._tell_of(pending))
         try:
             async with asyncio.timeout_at(self.deadline):
@@ -198,6 +199,7 @@ class ClusterClient:
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
             raise self._failure(pending, f" within {self.timeout_ms} ms") from None
+        # Ctrl-C: the user must know that the change may have been made.
         except asyncio.CancelledError:
             if pending.doubt and (pending.may_be_done or pending.is_in_flight) and self._tell is not None:
                 self._tell(pending.doubt)

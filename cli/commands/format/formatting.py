@@ -188,6 +188,7 @@ def _format_folder(
         folder.mkdir(parents=True, exist_ok=True)
     else:
         make_private_folder(folder)
+    # The new folder's own name must survive a power cut as well, or the node's votes in it would be gone.
     sync_folder(folder.parent)
     replace_file(folder / CHECKPOINT, checkpoint)
     # Left by a formatting that was interrupted; `_check` has made sure that nothing was written to it since.

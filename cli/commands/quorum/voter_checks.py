@@ -266,6 +266,7 @@ def resolve(
     observer = view.observer(node_id)
     known = view.registered.get(node_id)
     is_controller = is_configured_controller
+    # Only controllers register as such; and a typed endpoint is taken as the word of the operator.
     if is_controller is None and (known is not None or endpoint is not None):
         is_controller = True
     return Candidate(

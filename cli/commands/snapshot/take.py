@@ -146,6 +146,7 @@ def check_state(log: MetadataLogFiles, state: State) -> None:
 
 def _is_known_to_be_committed(log: MetadataLogFiles, state: State) -> bool:
     """A log does not say what is committed. With one voter all is; so is what another snapshot contains."""
+    # A sole voter is its own majority: what it has written durably is committed.
     is_alone = len(state.quorum.voter_texts) == 1
     return is_alone or any(snapshot_id.end_offset >= state.offset for snapshot_id in log.snapshots)
 

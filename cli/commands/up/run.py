@@ -139,6 +139,7 @@ def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: Sto
             process.start()
     addresses = tuple(reachable(*address) for address in cluster.controller_addresses)
     while not stop.came:
+        # `up` may run for months, and nodes append to their output files.
         for process in group.nodes.values():
             process.limit_output()
         view = look(group, addresses, cluster)
@@ -169,6 +170,7 @@ def _controllers_are_up(cluster: ClusterConfig, view: ClusterView) -> bool:
 def look(group: NodeGroup, controllers: tuple[HostPort, ...], cluster: ClusterConfig) -> ClusterView:
     """The state of every process, and of the quorum if a controller is ready."""
     nodes = {node_id: _node_view(process, cluster.node(node_id)) for node_id, process in group.nodes.items()}
+    # Otherwise each look would wait for the whole timeout of the request while the nodes start.
     is_worth_asking = any(node.state in (NodeState.READY, NodeState.OUTSIDE) for node in nodes.values())
     return ClusterView(nodes, run_asking(_maybe_quorum(controllers)) if is_worth_asking else None)
 
@@ -177,6 +179,7 @@ def _node_view(process: NodeProcess, config: NodeConfig) -> NodeView:
     if process.pid is None:
         return NodeView(state=NodeState.HELD_BACK, pid=None)
     if not process.is_running:
+        # A user may restart a node by hand in another terminal; `up` then shows it as running outside of its control.
         if process.exit_status is not None and _is_listening(config):
             return NodeView(state=NodeState.OUTSIDE, pid=None)
         return NodeView(
