@@ -103,8 +103,8 @@ def _batches(metadata_log: Path) -> Iterator[tuple[BatchHeader, memoryview]]:
                 header = read_batch_header(data, position)
             except DecodeError:
                 return
-            # A running node may be in the middle of a write, so the last batch may be cut.
             end = position + header.size_in_bytes
+            # A running node may be in the middle of a write, so the last batch may be cut.
             if header.size_in_bytes <= 0 or end > len(data):
                 return
             yield header, data[position:end]
