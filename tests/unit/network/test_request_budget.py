@@ -26,7 +26,7 @@ class Table:
         return Peer(self.budget, name, self.told)
 
     def turn(self) -> list[str]:
-        """Who was told to go on in this turn."""
+        """The peers that the budget called in this turn."""
         due, self.due[:] = list(self.due), []
         self.told.clear()
         for call in due:
