@@ -58,10 +58,6 @@ class DirectoryManager:
         self._due_ms = 0
         self._failures = 0
 
-    @property
-    def waiting_count(self) -> int:
-        return sum(map(len, self._elsewhere.values()))
-
     def set_offline(self, directories: Collection[UUID]) -> None:
         """All that have failed so far: nothing is put there any more."""
         self._online = tuple(number for each, number in self._numbers.items() if each not in directories)

@@ -96,6 +96,7 @@ class NodeProcess:
     def start(self) -> None:
         self.output_path.parent.mkdir(parents=True, exist_ok=True)
         self._was_ready = False
+        # The file keeps what earlier lives of the node printed: an old ready line must not count for this one.
         self._output_start = self.output_path.stat().st_size if self.output_path.exists() else 0
         command = [sys.executable, "-P", "-m", "kquorum.cli.child", "start"]
         command += ["--config", str(self._config_path), "--node", str(self.node_id)]
@@ -107,6 +108,7 @@ class NodeProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                # Ctrl-C on the terminal goes to the whole session. The parent stops its nodes itself, brokers first.
                 start_new_session=True,
                 env=self._environment,
             )
@@ -189,6 +191,7 @@ class NodeGroup:
     def stop(self) -> None:
         first = [node for node in self.nodes.values() if node.node_id in self._stop_first]
         rest = [node for node in self.nodes.values() if node.node_id not in self._stop_first]
+        # A second Ctrl-C interrupts the waiting; the nodes are killed even then.
         try:
             for wave in (first, rest):
                 _stop_all(wave)

@@ -126,6 +126,7 @@ class SnapshotPolicy:
 
     def __init__(self, triggers: SnapshotTriggers, now_ms: int) -> None:
         self._triggers = triggers
+        # Of committed records since the last snapshot, control records included.
         self._bytes = 0
         self._since_ms = now_ms
         self._newest_end_offset = 0
@@ -136,11 +137,6 @@ class SnapshotPolicy:
         self._not_before_ms = now_ms
         self._is_last_lost = False
         self._was_last_lost = False
-
-    @property
-    def bytes_since_last(self) -> int:
-        """Bytes of committed records since the last snapshot, control records included."""
-        return self._bytes
 
     def handle_commit(self, size_in_bytes: int) -> None:
         self._bytes += size_in_bytes

@@ -120,11 +120,6 @@ class KafkaConnection(asyncio.Protocol):
     def is_lost(self) -> bool:
         return self._lost_reason is not None
 
-    @property
-    def requests_in_flight(self) -> int:
-        """Requests without a response, those that timed out included."""
-        return len(self._pending)
-
     def send_request(
         self, request: Request[R], version: int, header_fields: tuple[tuple[int, bytes], ...] = ()
     ) -> asyncio.Future[R]:

@@ -78,6 +78,7 @@ def build(
     paths = [roots] if isinstance(roots, Path) else list(roots)
     files = find_log_files_of(paths)
     bases = state_bases(files)
+    # First of all: without a manifest no reader takes half-written tables for an audit.
     remove_manifest(out)
     tables = Tables(spark, out, progress)
     staging = out / STAGING
@@ -86,6 +87,7 @@ def build(
         write_state(tables, bases, Staged(spark, staging))
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+    # Last of all, when every table is whole (see `remove_manifest` above).
     write_manifest(out, _manifest(inputs or [str(path) for path in paths], files, bases, splits, tables.rows))
     return _result(files, bases, splits, tables.rows)
 
@@ -197,6 +199,8 @@ def write_state(tables: Tables, bases: tuple[StateBase, ...], staged: Staged) ->
     stateful_records = staged[STATEFUL].persist(StorageLevel.MEMORY_AND_DISK)
     inputs = _inputs(tables, bases, staged, stateful_records)
     try:
+        # Two passes, as the tables of the partitions may have a thousand times the rows of the others: each pass has as
+        # many shuffle partitions as its rows need.
         with plans_for(tables.spark, staged.rows(STATEFUL)):
             _write_all(tables, inputs, reads_partitions=False)
         with plans_for(tables.spark, inputs.partition_records):

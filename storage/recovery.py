@@ -119,6 +119,7 @@ def recover_paths(
             _recover_segment(recovered, path, known, read_batch, fs, rules, is_last=path == paths[-1])
             if recovered.damage is not None:
                 break
+        # Only for a log without damage: no byte of a damaged one is written, so that nothing destroys evidence.
         if recovered.damage is None and known.recovery_point is not None:
             for segment in recovered.segments:
                 write_again(segment, known.recovery_point, fs)
@@ -173,6 +174,7 @@ def _recover_segment(
     except LogCorrupted as error:
         recovered.damage = error.damage
         return
+    # As Kafka does on recovery: the last entry of a time index holds the segment's largest timestamp.
     segment.indexes.add_time_entry()
     segment.open_indexes()
     if not is_last:
@@ -247,6 +249,8 @@ def _check_torn(
         raise refuse(f"{damage.reason}, but all below offset {known.recovery_point} was durable")
     if not is_last:
         raise refuse(f"{damage.reason}, and another segment follows")
+    # Without a recovery point, a sound batch behind the damage may have been acknowledged. With one, all below it is
+    # known to be flushed, so what follows is a later write that reached the disk first.
     follower = next(valid_batches_behind(content, position, offset, rules), (None, None))[0]
     if follower is not None and known.recovery_point is None:
         raise refuse(f"{damage.reason}, and a valid batch follows at byte {follower}")
@@ -278,6 +282,7 @@ def _look_for_end(
     end_offset = max(damage.end_offset, known.recovery_point or 0)
     last = paths[-1]
     position = damage.position if last == damage.segment else -1
+    # Only the last segment is searched: the log's end can stand in no other.
     least_offset = max(damage.start_offset, base_offset_of(last))
     end_offset = max(end_offset, base_offset_of(last))
     content = map_file(last, fs)

@@ -47,6 +47,8 @@ class ReservedSpace:
 
         Raises what `write` raises: StorageFull when even that was not enough.
         """
+        # Read before the write: another thread may give the reserve away between the failure and the check, and then
+        # this write has room although the reserve is gone.
         releases = self._releases
         try:
             return write()

@@ -159,6 +159,7 @@ class Segment:
         What the disk gives back is checked, or the reader would spread the damage. `epochs` are those of the
         log, which no checksum covers. Raises LogCorrupted or StorageFailed.
         """
+        # The two ends are looked up in the index and then by headers: only headers are read before the one large read.
         start = self.position_of(start_offset)
         end = min(self._end_by_offset(start, end_offset), self._end_by_size(start, max_bytes))
         data = self._pread(start, end - start)
@@ -192,6 +193,8 @@ class Segment:
         limit = start + max_bytes
         if limit >= self.size:
             return self.size
+        # At least one batch, even one larger than max_bytes: a reader with a small limit could never pass it otherwise
+        # (KIP-74).
         first_end = start + self._header(start).size_in_bytes
         position = max(first_end, self.indexes.boundary_at_or_before(limit))
         while position < self.size and (end := position + self._header(position).size_in_bytes) <= limit:
@@ -253,6 +256,7 @@ class Segment:
                 assert header.next_offset == end_offset, (
                     f"offset {end_offset} is inside a batch of {self.path}"
                 )
+        # The age of the segment counts from its first batch, and the next append writes a new first one.
         if cut == 0:
             self.first_timestamp_ms = None
         self.open_indexes()

@@ -91,6 +91,7 @@ def valid_batches_behind(
         header = _valid_batch(content, start)
         follow = found.end()
         if header is not None and offset <= header.base_offset <= offset_max:
+            # Record values may hold the bytes of other batches (a backup of a log, say), so none is looked for inside.
             yield start, header
             follow = start + header.size_in_bytes + _MAGIC_POSITION
         found = alike.search(content, follow)

@@ -181,6 +181,7 @@ class ClusterClient:
         warm_up((ApiKey.API_VERSIONS, pending.api_key))  # compiling is not the cluster's time
         loop = asyncio.get_running_loop()
         began = loop.time()
+        # A task of its own: it speaks while a single slow attempt is still waited for.
         teller = loop.create_task(self._tell_of(pending))
         try:
             async with asyncio.timeout_at(self.deadline):
@@ -188,6 +189,8 @@ class ClusterClient:
                     response = await self._ask_all(pending)
                     if response is not None:
                         return response
+                    # A node that cannot be reached at all will not be reached in 100 ms; a refusal, during an election,
+                    # passes.
                     if not (pending.refused or pending.was_late) or pending.is_hopeless(pending):
                         break
                     limit_ms = self.leader_timeout_ms
@@ -196,6 +199,7 @@ class ClusterClient:
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
             raise self._failure(pending, f" within {self.timeout_ms} ms") from None
+        # Ctrl-C: the user must know that the change may have been made.
         except asyncio.CancelledError:
             if pending.doubt and (pending.may_be_done or pending.is_in_flight) and self._tell is not None:
                 self._tell(pending.doubt)
@@ -238,12 +242,15 @@ class ClusterClient:
                 return response
             pending.refused[address] = response
             hinted = pending.hint(response)
+            # Each address is asked once per round: two nodes that name each other as the leader would otherwise be
+            # asked for ever.
             if hinted is not None and hinted not in asked:
                 waiting = [hinted, *(other for other in waiting if other != hinted)]
         return None
 
     async def _try(self, address: HostPort, pending: PendingRequest[R], *, rest: int) -> R | None:
         """A response, or None with the reason in `silent`. A mute node gets its share of the time, not all of it."""
+        # Divided again at each address, so what a quick node did not need goes to those that follow.
         share_ms = max(self.remaining_ms // (rest + 1), 1) if rest else self.remaining_ms
         if pending.patience_ms is not None and len(self.addresses) > 1:
             share_ms = min(share_ms, pending.patience_ms)

@@ -122,11 +122,14 @@ async def transfer_leadership(
     said: list[str] = []
     is_in_doubt = False
     for address in addresses:
+        # Of the last addresses, too: the leader answers in milliseconds, so 0.1 s is worth the attempt.
         timeout_s = max(deadline - loop.time(), 0.1)
         try:
             await call(address, lambda stub: stub.TransferLeadership(request, timeout=timeout_s))  # noqa: B023
         except grpc.aio.AioRpcError as error:
             said.append(f"{address}: {reason_of(address, error)}")
+            # Other errors are answers, or come before the request was taken; after a timeout the leader may still act
+            # on it.
             is_in_doubt = is_in_doubt or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             continue
         except asyncio.CancelledError:
@@ -161,6 +164,7 @@ async def ask_leader(
             answer = await answered
             if answer is not None:
                 return answer
+    # Awaited after the cancel, or channels would be closed by the garbage collector, after the loop has ended.
     finally:
         for each in asking:
             each.cancel()

@@ -50,6 +50,7 @@ def remember_cluster(cluster: "ClusterConfig") -> None:
 def security_for(address: HostPort) -> "ClientSecurity":
     """For a listener of Kafka's protocol. Raises ConfigError."""
     choice = _chosen()
+    # The CLI acts as another controller would, with the node's own keys: its config has no keys of a client.
     for node in choice.cluster.controllers if choice.cluster else ():
         for listener in (*node.listeners, *node.advertised_listeners):
             is_it = reachable(listener.host, listener.port) == address

@@ -128,6 +128,7 @@ class ControllerListener:
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         asked = controller_request(context, request)
         api = CONTROLLER_APIS[asked.api_key]
+        # Before the authorizer: to judge a request takes time for each of its entries, and the bound is on just that.
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
             self._answer_aside(partial(refused, asked, excess), reply)
@@ -215,6 +216,7 @@ class ControllerListener:
 
         asked = passage.verdict.body
         if asked is not request.body:
+            # The authorizer took entries out. The audit note must not say that the request was carried out whole.
             request.is_part = asked != request.body
             request.body = asked
         request.received_at_ms = now_ms - context.waited_ms
@@ -265,6 +267,7 @@ class ControllerListener:
             reply(_envelope(context, refusal_of(error)))
             return
         asked = replace(found.request, forwarding_id=forwarding_id_of(context.header.tagged_fields))
+        # The body inside is still unread: a client without the right must not make the controller decode 30 MB.
         refusal = self._judge_header(asked)
         if refusal is not None:
             reply(_envelope(context, wrap(asked, refusal)))

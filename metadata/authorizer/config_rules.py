@@ -31,6 +31,7 @@ class _Resource(Protocol):
 
 
 Asked = TypeVar("Asked", legacy.AlterConfigsResource, incremental.AlterConfigsResource)
+Entry = TypeVar("Entry", legacy.AlterConfigsResourceResponse, incremental.AlterConfigsResourceResponse)
 
 
 def judge_alter_configs(access: Access, request: ControllerRequest) -> Verdict:
@@ -40,15 +41,7 @@ def judge_alter_configs(access: Access, request: ControllerRequest) -> Verdict:
     kept, refused = _parted(access, body.resources, is_forwarded=request.is_forwarded)
     if not refused:
         return Verdict(body)
-    entries = [
-        legacy.AlterConfigsResourceResponse(
-            error_code=error,
-            error_message=None,
-            resource_type=asked.resource_type,
-            resource_name=asked.resource_name,
-        )
-        for asked, error in refused
-    ]
+    entries = _refusals(legacy.AlterConfigsResourceResponse, refused)
 
     def complete(response: legacy.AlterConfigsResponse) -> legacy.AlterConfigsResponse:
         return replace(response, responses=(*response.responses, *entries))
@@ -62,15 +55,7 @@ def judge_incremental_alter_configs(access: Access, request: ControllerRequest) 
     kept, refused = _parted(access, body.resources, is_forwarded=request.is_forwarded)
     if not refused:
         return Verdict(body)
-    entries = [
-        incremental.AlterConfigsResourceResponse(
-            error_code=error,
-            error_message=None,
-            resource_type=asked.resource_type,
-            resource_name=asked.resource_name,
-        )
-        for asked, error in refused
-    ]
+    entries = _refusals(incremental.AlterConfigsResourceResponse, refused)
 
     def complete(
         response: incremental.IncrementalAlterConfigsResponse,
@@ -78,6 +63,18 @@ def judge_incremental_alter_configs(access: Access, request: ControllerRequest) 
         return replace(response, responses=(*response.responses, *entries))
 
     return Verdict(replace(body, resources=kept), complete)
+
+
+def _refusals(entry: type[Entry], refused: Iterable[tuple[_Resource, ErrorCode]]) -> list[Entry]:
+    return [
+        entry(
+            error_code=error,
+            error_message=None,
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+        )
+        for asked, error in refused
+    ]
 
 
 def _parted(

@@ -81,6 +81,7 @@ class LogWriter:
     ) -> None:
         """Raises POLICY_VIOLATION, with nothing written, for an atomic change that is too large."""
         entries, count = result.records, record_count(result.records)
+        # A batch of partition changes is not split by the record limit: it is one decision over many partitions.
         if any(isinstance(entry, PartitionChangeBatch) for entry in entries):
             note = self._note(count, result, request, is_whole=True)
             self.write_together(now_ms, leader_epoch, (*note, *entries), api_name(request.api_key))
@@ -138,6 +139,8 @@ class LogWriter:
             return
         if len(records) == 1:
             raise _too_large(records[0], self._config.max_batch_bytes)
+        # Encoded sizes are known only after encoding, so the records are halved until they fit. Each half gets its own
+        # audit note, whose hash chain goes on from the half before it.
         middle = len(records) // 2
         self._write_apart(now_ms, leader_epoch, records[:middle], result, request)
         self._write_apart(now_ms, leader_epoch, records[middle:], result, request)
@@ -194,6 +197,8 @@ class LogWriter:
         left = room
         for value in values:
             size = len(value) + RECORD_OVERHEAD_BYTES
+            # This check comes before the first propose: half a transaction in the log would stay open, and no image
+            # shows what is in it.
             if size > room:
                 raise _too_large(decode_record(value), self._config.max_batch_bytes)
             if size > left:
@@ -205,6 +210,8 @@ class LogWriter:
 
     def _decide(self, entries: Sequence[Entry]) -> tuple[Proposed, list[bytes]]:
         """Replayed before it is proposed: a record that cannot be replayed must never reach the log."""
+        # A record's version follows from metadata.version. If these records raise it, the level is known only after
+        # their replay, and the records behind the FeatureLevelRecord may need the higher one.
         level = self._timeline.image.metadata_version
         if not any(isinstance(entry, FeatureLevelRecord) for entry in entries):
             values = _encoded(entries, level)
@@ -216,6 +223,8 @@ class LogWriter:
         self, now_ms: int, leader_epoch: int, proposed: Proposed, groups: Sequence[Sequence[bytes]]
     ) -> None:
         """Each group in one batch. Raises RecordBatchTooLargeError for the first only, with nothing proposed."""
+        # The timeline takes the state only after Raft has taken all batches: if the first does not fit, nothing
+        # happened.
         last_offset = proposed.base_offset - 1
         for group in groups:
             last_offset = self._raft.propose(now_ms, leader_epoch, group)

@@ -182,11 +182,6 @@ class InspectServer:
         return self._front.counters
 
     @property
-    def private_path(self) -> str:
-        """Where gRPC itself listens, for the front alone."""
-        return self._front.server_path
-
-    @property
     def security(self) -> ListenerSecurity:
         return self._front.security
 

@@ -102,6 +102,7 @@ def field_changes(
     for name in names:
         old = None if before is None else getattr(before, name)
         new = None if after is None else getattr(after, name)
+        # A new entity's empty fields say nothing and are left out; between two states an emptied field is a change.
         is_change = old != new if before is not None and after is not None else (old or new) not in (None, ())
         if is_change:
             found.append(FieldChange(name, plain(old), plain(new)))

@@ -47,10 +47,12 @@ def warm_columns() -> None:
 
 def renumbered(numbers: Column, known: tuple[UUID, ...], wanted: tuple[UUID, ...]) -> Column:
     """Numbers into `known` as numbers into `wanted`, -1 for ids which are not there; padding stays."""
+    # The usual case: ids are only ever appended to `wanted`, so the numbers stay right.
     if known == wanted[: len(known)]:
         return numbers
     places = {directory_id: number for number, directory_id in enumerate(wanted)}
     mapping = np.array([places.get(directory_id, -1) for directory_id in known], dtype=np.int32)
+    # `maximum` keeps PADDING from being an index; `where` then puts it back.
     renumbered: Column = np.where(numbers == PADDING, PADDING, mapping[np.maximum(numbers, 0)])
     return renumbered
 
@@ -188,6 +190,7 @@ class PartitionTable:
         """Those of these partitions that there are, quicker than one by one."""
         wanted = np.unique(np.fromiter(partition_ids, dtype=np.int32))
         rows = self.ids.searchsorted(wanted)
+        # `wanted` ascends, so the rows beyond the end belong to its last ids: `wanted[: len(rows)]` stays aligned.
         rows = rows[rows < len(self)]
         return dict(self._states(rows[self.ids[rows] == wanted[: len(rows)]]))
 
@@ -234,8 +237,10 @@ class PartitionTable:
         ids = self.ids
         if not len(other):
             return ids
+        # One comparison of whole arrays is far cheaper than the column by column one below, and most tables are equal.
         if self._is_same_bytes(other):
             return ids[:0]
+        # An id that `other` lacks gets some neighbour's row; the comparison of ids below marks it as different.
         rows = np.minimum(other.ids.searchsorted(ids), len(other) - 1)
         differs = other.ids[rows] != ids
         for column in range(_IDS + 1, NUMBER_COLUMNS):
@@ -267,10 +272,12 @@ class PartitionTable:
         cells = np.full((sum(widths), length), PADDING, dtype=np.int32)
         start = 0
         for number, (mine, new, width) in enumerate(zip(_parts(self), _parts(rows), widths, strict=True)):
+            # The last part holds numbers of directories, and each table numbers them in its own way.
             if number == len(widths) - 1:
                 new = renumbered(new, rows.directory_ids, directory_ids)
             part = cells[start : start + width].T
             part[old, : mine.shape[1]] = mine
+            # A shorter new list must not leave the tail of the old one behind it.
             part[changed, new.shape[1] :] = PADDING
             part[changed, : new.shape[1]] = new
             start += width
@@ -324,6 +331,7 @@ class PartitionTable:
             state.partition_epoch = numbers[_PARTITION_EPOCHS]
             state.elr = rare.elr
             state.last_known_elr = rare.last_known_elr
+            # A frozen dataclass sets each field through object.__setattr__, which takes several times as long.
             state.__class__ = PartitionState
             yield numbers[_IDS], state
 

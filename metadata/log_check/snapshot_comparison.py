@@ -100,6 +100,7 @@ class SnapshotLoading:
             self._delta.replay_of_snapshot(decode_record(value), record.offset)
         except DecodeError as error:
             fault = SnapshotFault(position, record.offset, str(error), is_damage=True)
+            # A newer program's record is no fault of the file, but its image lacks it, so it is counted apart.
             if is_unknown_record(value):
                 self._unknown_count += 1
                 self._report_unknown(fault)

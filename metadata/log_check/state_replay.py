@@ -115,6 +115,7 @@ def is_unknown_record(value: bytes) -> bool:
     decoded = decode_record_lenient(value)
     if decoded.record is not None or decoded.api_key < 0 or decoded.version < 0:
         return False
+    # A known type and version whose content cannot be decoded is damage, not a newer program's record.
     known = BY_API_KEY.get(decoded.api_key)
     return known is None or not known.versions[0] <= decoded.version <= known.versions[1]
 
@@ -214,6 +215,7 @@ class StateReplay:
             self._waiting, self._places, self._waiting_records = [], [], 0
 
     def _on_fault(self, error: ReplayError) -> None:
+        # Faults come when waiting batches are replayed, so the batch is found by the record's offset.
         _, file, position = self._places[
             bisect_right(self._places, error.offset, key=lambda place: place[0]) - 1
         ]
@@ -262,6 +264,7 @@ class HashComparison:
         """The records of a batch, cut behind every one that a hash was recorded for."""
         if not records or not self._waiting or self._waiting[0].offset > records[-1].offset:
             return (records,)
+        # A node hashes its state between records, wherever it was asked; an image exists only at the end of a piece.
         cuts = {each.offset + 1 - records[0].offset for each in self._waiting}
         places = [0, *sorted(cut for cut in cuts if 0 < cut < len(records)), len(records)]
         return [records[start:end] for start, end in pairwise(places)]

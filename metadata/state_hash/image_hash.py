@@ -162,7 +162,7 @@ def hashes_of_change(delta: MetadataDelta, after: MetadataImage) -> Iterator[int
         yield from _changes("config", delta.changed_configs, *resources, _map_entry, _cost_of_configs)
     if new.client_quotas is not old.client_quotas:
         entities = (old.client_quotas.entities, new.client_quotas.entities)
-        yield from _changes("quota", delta.client_quotas.changed, *entities, _map_entry)
+        yield from _changes("quota", delta.client_quotas.changed, *entities, _quota_entry)
     if new.topics is not old.topics:
         yield from hashes_of_topics_change(delta, old.topics, new.topics, _hash)
     yield from _security_changes(delta, new)
@@ -228,19 +228,24 @@ def _value(kind: str, _: object, value: object) -> int:
     return _hash(kind, value)
 
 
-# The hashes of values that came last, by kind and key: a later change takes the same hash off again.
-_KNOWN: Final[dict[tuple[str, object], tuple[object, int]]] = {}
+def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
+    return _hash(kind, key, tuple(sorted(values.items())))
+
+
+# The hashes of quotas that came last, by key: a later change takes the same hash off again. An entity has a few numbers,
+# so nothing large is kept, as it would be with configs.
+_KNOWN_QUOTAS: Final[dict[object, tuple[object, int]]] = {}
 _MOST_KNOWN: Final = 4096
 
 
-def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
-    known = _KNOWN.get((kind, key))
+def _quota_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
+    known = _KNOWN_QUOTAS.get(key)
     if known is not None and known[0] is values:
         return known[1]
-    made = _hash(kind, key, tuple(sorted(values.items())))
-    if len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN.clear()
-    _KNOWN[kind, key] = values, made
+    made = _map_entry(kind, key, values)
+    if len(_KNOWN_QUOTAS) >= _MOST_KNOWN:
+        _KNOWN_QUOTAS.clear()
+    _KNOWN_QUOTAS[key] = values, made
     return made
 
 

@@ -37,11 +37,6 @@ class RaftRequests:
         self._open: dict[int, tuple[Reply, int, int, str]] = {}
         self._is_closed = False
 
-    @property
-    def open_requests(self) -> int:
-        """How many requests the core still owes an answer to."""
-        return len(self._open)
-
     def handle(self, context: RequestContext, body: KafkaRequest, reply: Reply) -> None:
         """Take a request of one of `RAFT_APIS`; `reply` is called now or later."""
         if self._is_closed:

@@ -70,6 +70,7 @@ class FileEntry:
     damage: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        # JSON has no enums and no tuples: entries that were read must equal those that were written.
         object.__setattr__(self, "file_kind", FileKind(self.file_kind))
         object.__setattr__(self, "damage", tuple(self.damage))
 
@@ -136,6 +137,8 @@ class ArchiveManifest:
         return self.hashes[-1] if self.hashes else _START
 
     def add(self, entry: Entry) -> None:
+        # Number and previous hash are part of what is hashed: a line that is moved, removed or repeated breaks the
+        # chain.
         content = {"line": len(self.lines) + 1, "previous": self.head, "kind": _NAMES[type(entry)]}
         content |= asdict(entry)
         line_hash = _hash(content)
@@ -203,8 +206,11 @@ def read_manifest(folder: Path) -> ArchiveManifest:
             manifest.add(_entry(line))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ManifestBroken(f"{path}, line {number}: cannot be read: {error!r}") from None
+        # `add` has written the entry again. Comparing the text covers every byte: hash, order of keys, and fields that
+        # a reader would ignore.
         if manifest.lines[-1] != line:
             raise ManifestBroken(f"{path}, line {number}: {_difference(line)}")
+    # The manifest is replaced as a whole, so a last line without an end was not written by this program.
     if not manifest.entries or not text.endswith("\n"):
         raise ManifestBroken(f"{path} ends within a line" if text else f"{path} is empty")
     first = manifest.entries[0]

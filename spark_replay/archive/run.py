@@ -71,12 +71,17 @@ class Run:
         for copy in plan.copies:
             entry = self._copy(plan, copy, folder_in(folder, copy.file.kind))
             copied += [entry] if entry is not None else []
+            # A commit writes the whole manifest, so not after every file; and not at the end alone, or a crash costs
+            # all.
             if self._uncommitted_bytes >= COMMIT_BYTES:
                 self._commit()
         gaps = self._note_gaps(plan)
+        # A run that found nothing new leaves the manifest as it is, byte by byte, so its head stays what the user wrote
+        # down.
         if copied or any(gap.is_new for gap in gaps):
             self._note_run(plan)
         self._commit()
+        # Only after the commit: until then the notes are all that says whose these files are.
         self._pending.settle(self._disk, plan.entry.folder)
         return self._report(plan, copied, gaps)
 
@@ -94,8 +99,11 @@ class Run:
                 self._disk.remove(part)
             raise
         entry = described(part, file, found, member=plan.entry.folder, is_open=copy.is_open, now_ms=now_ms())
+        # The index of a segment that still grows would soon be too short for it.
         if not copy.is_open:
             self._copy_index(plan, file, folder)
+        # The note comes before the rename, and the manifest after it: after a crash between the two, the next run finds
+        # the note and enters the file without a second copy (`_adopt`).
         self._pending.note(
             self._disk,
             PendingCopy(

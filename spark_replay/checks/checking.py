@@ -63,7 +63,7 @@ _NO_HASH: Final = "no hash was given, and a cluster's files hold none: see --sta
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest:
     """`sources` by name, empty for all; `keep` findings of each log and check are given back. `recorded` are hashes of
-    states that the cluster told, by source, or under None for whichever log they fit. `one_cluster`: see
+    states that the cluster reported, by source, or under None for whichever log they fit. `one_cluster`: see
     `compare_replicas`."""
 
     sources: tuple[str, ...] = ()
@@ -210,9 +210,9 @@ def _told_once(of_replay: DataFrame, of_tables: DataFrame) -> DataFrame:
     named = of_tables.where(F.col("file").endswith(".log")).select(
         "source", "check", "file", "position", "offset"
     )
-    stated = named.distinct().alias("told")
+    stated = named.distinct().alias("stated")
     replay = of_replay.alias("replay")
-    same = {name: F.col(f"replay.{name}") == F.col(f"told.{name}") for name in named.columns}
+    same = {name: F.col(f"replay.{name}") == F.col(f"stated.{name}") for name in named.columns}
     at_place = same["file"] & (same["offset"] | F.coalesce(same["position"], F.lit(False)))
     without_file = F.col("replay.file").isNull() & same["check"] & same["offset"]
     return replay.join(stated, same["source"] & (at_place | without_file), "left_anti")

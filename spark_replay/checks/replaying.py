@@ -122,6 +122,8 @@ class _SourceReplay:
         checker = LogChecker(self._findings, snapshot_ids, self._load, recorded=recorded)
         for segment in segments:
             checker.begin_segment(segment.name, segment.base_offset, is_last=segment is segments[-1])
+            # One segment after the other, in one task: each record's replay needs the state that the record before it
+            # left.
             for found in walk_batches(self._views[segment.name]):
                 checker.take(found)
             checker.end_segment()
@@ -131,9 +133,11 @@ class _SourceReplay:
     def _replayed(self, checker: LogChecker) -> Replayed:
         replay, end = checker.comparison.replay, checker.facts.end_offset
         state_hash, state_offset = None, None
+        # A state that lacks a record has another hash than the nodes, which would look like a difference between them.
         if replay is not None and end is not None and not replay.fault_count and not replay.unknown_count:
             started = replay.transaction_start_offset
             state_hash = state_hash_text(hash_of_image(replay.image))
+            # While a transaction is open, the image stands before it, and so does the hash.
             state_offset = (end if started is None else started) - 1
         checked = dict.fromkeys(map(str, COUNTED), 0)
         skipped: dict[str, tuple[str, ...]] = {}

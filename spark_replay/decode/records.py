@@ -156,6 +156,7 @@ def scan(
     expected = None if start else origin.first_offset
     at_end: Damage | None = None
     for item in scan_batches(buffer, start, base_offset=expected, resync=_base_offsets(origin)):
+        # Damage at `end` is kept back: whether this reader reports it depends on the batch that follows it there.
         if end is not None and item.position >= end:
             if isinstance(item, Damage) and item.position == end:
                 at_end = item
@@ -186,6 +187,7 @@ def snapshot_timestamp_ms(buffer: Buffer) -> int | None:
         records = read_records(first.data, 0, first.header)
     except DecodeError:
         return None
+    # Read without RecordDecoder: a split in the middle of a snapshot needs this one value of the first batch.
     headers = [control_content(record).entity for record in records]
     times = [each.last_contained_log_timestamp for each in headers if isinstance(each, SnapshotHeaderRecord)]
     return times[-1] if times else None
@@ -259,6 +261,7 @@ class RecordDecoder:
             return
         for record in records:
             content = control_content(record) if batch.header.is_control else _data_content(record)
+            # Before `_wants` can skip it: the rows that follow need its time.
             if isinstance(content.entity, SnapshotHeaderRecord):
                 self._snapshot_timestamp_ms = content.entity.last_contained_log_timestamp
             if self._wants is None or self._wants(content.record_type):
@@ -298,6 +301,8 @@ class RecordDecoder:
         match self._origin.kind:
             case FileKind.LOG:
                 return record.offset, record.timestamp_ms
+            # A snapshot's offsets only number its records. Its state is that of the log below its end offset, so all
+            # its rows count as of the last record before that.
             case FileKind.SNAPSHOT:
                 assert self._origin.end_offset is not None
                 return self._origin.end_offset - 1, self._snapshot_timestamp_ms

@@ -17,7 +17,8 @@ from kquorum.spark_replay.decode.sources import FileKind, LogFile
 
 GAP: Final = "gap"
 Numbers = NDArray[np.int64]
-# The kind of the rows that are staged as stateful records, and the folder of their files: streams that exist have it.
+# The kind of the rows that are staged as stateful records. It is also the name of their folder, so a new name would
+# orphan the files of streams that exist.
 STATEFUL: Final = "told"
 
 
@@ -136,10 +137,12 @@ class FactsOfSplit:
 
         The scan stops to expect an offset after a batch with a wrong one, so that it does not report all of these.
         """
+        # Vectorised, as a log has millions of batches: `expected[i]` is the offset at which batch i+1 should begin.
         positions, firsts, lasts = self._columns()
         expected = lasts[:-1] + 1
         damaged = np.sort(np.array(self._damaged, np.int64))
         behind_last = np.searchsorted(damaged, positions[:-1], "right")
+        # More damage below the next batch than below this one means that some lies between the two.
         is_explained = np.searchsorted(damaged, positions[1:], "right") > behind_last
         broken = np.flatnonzero((firsts[1:] != expected) & ~is_explained)
         return [
@@ -187,6 +190,7 @@ def gaps_between(splits: Iterable[SplitFacts]) -> Iterator[tuple[LogFile, Damage
 
     Damage in a file between the two, without anything readable in it, explains nothing: the file has its own row.
     """
+    # Splits arrive in the order in which Spark's tasks end.
     in_order = sorted(
         (split for split in splits if split.file.kind is FileKind.LOG),
         key=lambda split: (split.file.source, _segment(split.file), split.start),
@@ -194,6 +198,7 @@ def gaps_between(splits: Iterable[SplitFacts]) -> Iterator[tuple[LogFile, Damage
     before: SplitFacts | None = None
     damaged: set[str] = set()
     for split in in_order:
+        # Each source is a log of its own: its first batch continues none.
         if before is not None and before.file.source != split.file.source:
             before, damaged = None, set()
         ends = split.ends

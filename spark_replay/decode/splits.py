@@ -43,6 +43,7 @@ def split_ranges(buffer: memoryview, index: bytes, split_bytes: int) -> list[tup
     indexed = [position for position in _index_positions(index) if position < size]
     rest = _counted_positions(buffer, indexed[-1] if indexed else 0)
     starts = _spread(itertools.chain(indexed, rest), split_bytes, size)
+    # One wrong entry makes the whole index suspect, so all boundaries are counted instead.
     if not all(_is_start(buffer, start) for start in starts[1:]):
         starts = _sound_starts(buffer, split_bytes)
     return list(itertools.pairwise([*starts, size]))
@@ -70,6 +71,7 @@ def _index_positions(index: bytes) -> Iterator[int]:
     last = 0
     whole = len(index) - len(index) % _INDEX_ENTRY.size
     for _, position in _INDEX_ENTRY.iter_unpack(index[:whole]):
+        # Positions ascend in a sound index. The zeros that Kafka preallocates, or stale entries, do not.
         if position <= last:
             return
         last = position
@@ -81,6 +83,7 @@ def _counted_positions(buffer: memoryview, position: int) -> Iterator[int]:
     while position + _OFFSET_AND_LENGTH.size <= size:
         yield position
         _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
+        # A damaged length: where the next batch begins cannot be known from here, so the rest is one piece.
         if length < _SMALLEST_BATCH_LENGTH:
             return
         position += _OFFSET_AND_LENGTH.size + length
@@ -164,6 +167,7 @@ def read_split(
     """The rows of a split, of the kinds that `schemas` has Arrow schemas for, each batch with its kind."""
     file = split.file
     origin, view = origin_of(file), map_listed(file.path)[: file.size_in_bytes]
+    # A snapshot's timestamp stands in its header record, which only the first split reads.
     in_snapshot = file.kind is FileKind.SNAPSHOT and split.start > 0
     columns = LogColumns(
         schemas,
@@ -173,6 +177,7 @@ def read_split(
         snapshot_timestamp_ms=snapshot_timestamp_ms(view) if in_snapshot else None,
     )
     for item in scan_runs(view, origin, split.start, split.end):
+        # A run of compressed batches can grow many times over, so each is decompressed and handed on by itself.
         for piece in one_by_one_if_compressed(item) if isinstance(item, BatchRun) else (item,):
             columns.add(piece)
             if columns.is_full:

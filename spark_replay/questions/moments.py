@@ -14,7 +14,7 @@ from kquorum.spark_replay.questions.log_gaps import is_cut, log_gaps, source_not
 from kquorum.spark_replay.tables.building.state import MARKERS
 
 BEGIN, END, ABORT = MARKERS
-SILENCE_MS = 10_000
+IDLE_GAP_MS = 10_000
 
 
 class NoSuchMoment(Exception):
@@ -83,10 +83,10 @@ def moment_at_time(tables: AuditTables, source: str, time_ms: int) -> Moment:
             f"the clocks of the controllers went back: records up to offset {row['newest']} are stamped no later "
             f"than {time_text(time_ms)}; this is the state before the first one that is stamped later",
         )
-    elif row["newest_ms"] is not None and row["following_ms"] - row["newest_ms"] > SILENCE_MS:
+    elif row["newest_ms"] is not None and row["following_ms"] - row["newest_ms"] > IDLE_GAP_MS:
         notes = (
-            f"nothing was written from {time_text(row['newest_ms'])} to {time_text(row['following_ms'])}: this is the "
-            "state that stood still then; `audit unavailable --quorum` tells of such silences",
+            f"nothing was written from {time_text(row['newest_ms'])} to {time_text(row['following_ms'])}: the "
+            "state did not change in that time; `audit unavailable --quorum` lists such idle gaps",
         )
     return _moment(tables, known, offset, notes)
 

@@ -130,11 +130,11 @@ def _quorum(facts: ReportFacts) -> Iterator[Highlight]:
         longest = max(idle_gaps.longest, key=lambda each: each.duration_ms)
         lasted = f"{duration(longest.duration_ms)} from {moment(longest.start_ms)}"
         if idle_gaps.total == 1:
-            text = f"The log was silent for {lasted}: no controller wrote."
+            text = f"The log has an idle gap of {lasted}: no controller wrote."
         else:
-            times = f"{count(idle_gaps.total)} times, {duration(idle_gaps.total_ms)} in all"
-            text = f"The log was silent {times}: no controller wrote. Longest: {lasted}."
-        yield Highlight("warn", text, "silences")
+            times = f"{count(idle_gaps.total)} idle gaps, {duration(idle_gaps.total_ms)} in all"
+            text = f"The log has {times}: no controller wrote. Longest: {lasted}."
+        yield Highlight("warn", text, "idle-gaps")
     if window is None or not facts.epochs:
         return
     led: dict[int | None, int] = {}

@@ -1,4 +1,4 @@
-"""Facts about the log itself: its extent, what is in it, where it was silent, what of it is damaged."""
+"""Facts about the log itself: its extent, what is in it, its idle gaps, its damage."""
 
 from collections import Counter
 from typing import Any
@@ -13,11 +13,11 @@ from kquorum.spark_replay.report.asked import Asked
 from kquorum.spark_replay.report.facts import DamagedPlace, IdleGap, IdleGaps, LogFacts
 
 DAMAGE_SHOWN = 20
-SILENCES_SHOWN = 200
+IDLE_GAPS_SHOWN = 200
 IDLE_RECORD = "NoOpRecord"
 # Kafka's controller writes an idle record every half second (metadata.max.idle.interval.ms).
-LEAST_SILENCE_MS = 5_000
-GAPS_IN_A_SILENCE = 10
+LEAST_IDLE_GAP_MS = 5_000
+USUAL_GAPS_IN_AN_IDLE_GAP = 10
 
 
 def log_facts(tables: AuditTables, source: str, asked: Asked | None) -> LogFacts:
@@ -120,15 +120,15 @@ def idle_gaps(asked: Asked, log: LogFacts) -> IdleGaps:
         return IdleGaps()
     gaps = question.idle_gaps(asked.tables, asked.source, min_ms=0)
     (row,) = gaps.agg(F.percentile_approx("duration_ms", 0.5).alias("usual")).collect()
-    limit = max(LEAST_SILENCE_MS, GAPS_IN_A_SILENCE * (row["usual"] or 0))
+    limit = max(LEAST_IDLE_GAP_MS, USUAL_GAPS_IN_AN_IDLE_GAP * (row["usual"] or 0))
     long = gaps.where(
         (F.col("duration_ms") > limit)
         & (F.col("from_ms") < asked.window.end_ms)
         & (F.col("to_ms") > asked.window.start_ms)
     )
-    longest = long.orderBy(F.desc("duration_ms"), "to_offset").limit(SILENCES_SHOWN).collect()
+    longest = long.orderBy(F.desc("duration_ms"), "to_offset").limit(IDLE_GAPS_SHOWN).collect()
     total, total_ms = len(longest), sum(row["duration_ms"] for row in longest)
-    if total == SILENCES_SHOWN:
+    if total == IDLE_GAPS_SHOWN:
         (all_of_them,) = long.agg(F.count("*").alias("count"), F.sum("duration_ms").alias("ms")).collect()
         total, total_ms = all_of_them["count"], all_of_them["ms"]
     found = (

@@ -56,15 +56,15 @@ def _epoch(epoch: Epoch) -> tuple[str | int | Markup, ...]:
 def _idle_gaps(facts: ReportFacts) -> Markup:
     idle_gaps = facts.idle_gaps
     if idle_gaps.longer_than_ms is None:
-        return tag("p", IDLE_IS_UNKNOWN, class_="lead", id="silences") if facts.log.records else Markup()
+        return tag("p", IDLE_IS_UNKNOWN, class_="lead", id="idle-gaps") if facts.log.records else Markup()
     if not idle_gaps.total:
-        text = f"The log was never silent for longer than {duration(idle_gaps.longer_than_ms)}"
+        text = f"The log has no idle gap longer than {duration(idle_gaps.longer_than_ms)}"
         text += ", as far as it can be read." if facts.log.is_incomplete else "."
-        return tag("p", text, class_="lead", id="silences")
+        return tag("p", text, class_="lead", id="idle-gaps")
     longest = sorted(idle_gaps.longest, key=lambda each: (-each.duration_ms, each.start_ms))[
         :IDLE_GAPS_LISTED
     ]
-    title = f"Silences of more than {duration(idle_gaps.longer_than_ms)}"
+    title = f"Idle gaps of more than {duration(idle_gaps.longer_than_ms)}"
     if idle_gaps.total > len(longest):
         title += f", the longest {len(longest)} of {count(idle_gaps.total)}"
     rows = [
@@ -72,7 +72,7 @@ def _idle_gaps(facts: ReportFacts) -> Markup:
         for each in sorted(longest, key=lambda each: each.start_ms)
     ]
     columns = ("from (UTC)", "to", "#lasted", "ended by", "#next offset")
-    return tag("div", tag("h4", "Silences"), table(columns, rows, caption=title), id="silences")
+    return tag("div", tag("h4", "Idle gaps"), table(columns, rows, caption=title), id="idle-gaps")
 
 
 def _ended(gap: IdleGap) -> str:
@@ -163,7 +163,7 @@ def the_log(facts: ReportFacts) -> Markup:
         ("batches", count(log.batches)),
         ("size", size(log.size_in_bytes)),
         ("records not understood", count(log.unread_records)),
-        ("voters at the end", ", ".join(map(str, log.voters)) or "not told"),
+        ("voters at the end", ", ".join(map(str, log.voters)) or "not known"),
         ("changes of voters", count(log.voter_changes)),
         ("changes of features", count(log.feature_changes)),
     ]

@@ -93,17 +93,17 @@ def _facts(facts: ReportFacts) -> Markup:
     serving = sum(broker.state == "unfenced" for broker in facts.brokers)
     registered = sum(broker.state != "unregistered" for broker in facts.brokers)
     if facts.window is None:
-        brokers_told, of_them = "not told", ""
+        brokers_known, of_them = "not known", ""
     elif facts.brokers_total > len(facts.brokers):
-        brokers_told, of_them = count(facts.brokers_total), "in this time"
+        brokers_known, of_them = count(facts.brokers_total), "in this time"
     else:
-        brokers_told, of_them = count(registered), f"{count(serving)} unfenced at the end"
+        brokers_known, of_them = count(registered), f"{count(serving)} unfenced at the end"
     extent = "none" if log.start_offset is None else f"{log.start_offset}\u2013{(log.end_offset or 0) - 1}"
     idle_gaps = facts.idle_gaps.total
     shown: list[tuple[str, str, str]] = [
         ("offsets", extent, counted(log.records, "record")),
-        ("epochs", count(facts.epochs_total), counted(idle_gaps, "silence") if idle_gaps else ""),
-        ("brokers", brokers_told, of_them),
+        ("epochs", count(facts.epochs_total), counted(idle_gaps, "idle gap") if idle_gaps else ""),
+        ("brokers", brokers_known, of_them),
         ("topics", count(state.topics), "at the end"),
         (
             "partitions",
@@ -126,7 +126,7 @@ def _fact(name: str, value: Content, note: str) -> Markup:
 
 
 def _version(facts: ReportFacts) -> str:
-    return str(dict(facts.log.features).get("metadata.version", "not told"))
+    return str(dict(facts.log.features).get("metadata.version", "not known"))
 
 
 def _timeline(facts: ReportFacts) -> Markup:
@@ -146,5 +146,5 @@ def _footer(facts: ReportFacts) -> Markup:
     if facts.epochs_total > len(facts.epochs):
         notes.append(f" Only the longest {count(len(facts.epochs))} epochs are drawn.")
     if facts.idle_gaps.total > len(facts.idle_gaps.longest):
-        notes.append(f" Only the longest {count(len(facts.idle_gaps.longest))} silences are drawn.")
+        notes.append(f" Only the longest {count(len(facts.idle_gaps.longest))} idle gaps are drawn.")
     return tag("footer", tag("p", joined(notes)))

@@ -74,7 +74,7 @@ def _topics(number: int, example: str) -> str:
 
 def _why(cause: str | None, brokers: Sequence[int]) -> str:
     if cause in (None, "other"):
-        return "not told"
+        return "not known"
     if cause == "creation":
         return "created without one"
     named = f" of broker {listed(map(str, brokers[:4]))}" if brokers else ""

@@ -37,7 +37,7 @@ border-top:1px solid var(--rule);border-bottom:1px solid var(--rule)}
 .timeline{position:relative;margin:.8rem 0;--names:13rem}
 .grid{position:absolute;left:var(--names);top:0;width:calc(100% - var(--names));height:100%}
 .grid line{stroke:var(--rule);stroke-width:1}.veil{pointer-events:none}
-.silence{fill:var(--faint)}.hatched{fill:url(#hatch)}.hatch-line{stroke:var(--soft);stroke-width:1;opacity:.42}
+.idle-gap{fill:var(--faint)}.hatched{fill:url(#hatch)}.hatch-line{stroke:var(--soft);stroke-width:1;opacity:.42}
 .lanes{position:relative;padding:.5rem 0 .35rem;border-top:1px solid var(--rule);pointer-events:none}
 .lanes h3{padding-bottom:.25rem}.lanes a,.lanes rect,.lanes g{pointer-events:auto}
 .lane{display:grid;grid-template-columns:var(--names) 1fr;align-items:center;margin:3px 0;position:relative}

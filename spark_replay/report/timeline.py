@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kquorum.spark_replay.report.broker_lanes import broker_lanes
+from kquorum.spark_replay.report.broker_rows import broker_rows
 from kquorum.spark_replay.report.facts import ReportFacts, Series
 from kquorum.spark_replay.report.html import (
     Axis,
@@ -38,7 +38,7 @@ def timeline(facts: ReportFacts) -> Markup:
         (
             tag("div", lane("", axis.labels()), class_="axis top"),
             _group("Quorum", *_quorum(facts, axis)),
-            _group("Brokers", *broker_lanes(facts, axis)),
+            _group("Brokers", *broker_rows(facts, axis)),
             _group("Partitions", *_partitions(facts, axis)),
             _group("Requests", *_requests(facts, axis)),
             tag("div", lane("", axis.labels()), class_="axis"),
@@ -46,7 +46,7 @@ def timeline(facts: ReportFacts) -> Markup:
     )
     return tag(
         "div",
-        _idle_gaps(facts, axis, "silence"),
+        _idle_gaps(facts, axis, "idle-gap"),
         rows,
         _idle_gaps(facts, axis, "hatched"),
         class_="timeline",
@@ -66,8 +66,8 @@ def _group(title: str, *lanes: Content) -> Markup:
 
 
 def _idle_gaps(facts: ReportFacts, axis: Axis, style: str) -> Markup:
-    """The lines of the ticks and a band for each silence behind all rows (`silence`), or their hatching before them
-    (`hatched`): what the bars there say is what was known last."""
+    """The lines of the ticks and a band for each idle gap behind all rows (`idle-gap`), or their hatching in front of
+    them (`hatched`): the bars there show the last known state."""
     hatch = tag(
         "pattern",
         void("path", d="M0 6 6 0", class_="hatch-line"),
@@ -90,7 +90,7 @@ def _idle_gaps(facts: ReportFacts, axis: Axis, style: str) -> Markup:
         )
         for each in facts.idle_gaps.longest
     )
-    if style == "silence":
+    if style == "idle-gap":
         return tag("svg", axis.lines(), *bands, class_="grid", aria_hidden="true")
     return tag("svg", tag("defs", hatch), *bands, class_="grid veil", aria_hidden="true")
 

@@ -83,6 +83,7 @@ def latest_positions(files: Iterable[LogFile], before: ReadPositions) -> dict[st
     for file in files:
         of_source.setdefault(file.source, []).append(file)
     found = {source: _latest(own, before.get(source)) for source, own in of_source.items()}
+    # A log whose files are all gone keeps its place: if they come back, nothing of it is read twice.
     return {**before, **found}
 
 
@@ -103,6 +104,7 @@ def _latest(files: Sequence[LogFile], before: ReadPosition | None) -> ReadPositi
 
 def _farthest(segments: Sequence[LogFile], known: ReadPosition) -> ReadPosition:
     """The place in the newest segment that has a sound batch: until it has one, the segment before may be written."""
+    # Newest first: usually that is the segment of the known place, and no older one has to be read.
     for segment in reversed(segments):
         if segment.name == known.file:
             return _read_on(segment, known)
@@ -157,6 +159,7 @@ def check_position(place: ReadPosition, segments: Sequence[LogFile]) -> None:
     if not place.file:
         return
     file = next((each for each in segments if each.name == place.file), None)
+    # Retention removes the oldest segments only, so a later one must be there. Otherwise the log was cut.
     if file is None:
         if not segments or segments[-1].name < place.file:
             raise _truncated(place, segments, f"the segment {place.file} is not there any more")
@@ -169,6 +172,8 @@ def check_position(place: ReadPosition, segments: Sequence[LogFile]) -> None:
 def _why_cut(place: ReadPosition, view: memoryview) -> str | None:
     if len(view) < place.position:
         return f"only {len(view)} bytes are left of {place.position} that were read"
+    # A follower that truncates its log and fetches other records may have the same length again. The last batch that
+    # was read tells: its checksum covers the records, and its epoch is compared as the checksum does not cover it.
     try:
         header = check_batch(view, place.last_position)
     except DecodeError as error:

@@ -61,16 +61,22 @@ def _of_source(
     start: ReadPosition, end: ReadPosition, files: Sequence[LogFile], split_bytes: int
 ) -> Iterator[tuple[LogSplit, int]]:
     segments = segments_of(files)
+    # Both are checked on every read, not only when the offset is made: Spark may read a batch of an old checkpoint,
+    # whose bytes were cut since.
     check_position(start, segments)
     check_position(end, segments)
     for segment in segments:
+        # Names are zero-padded base offsets, so they sort as the offsets do.
         if start.file <= segment.name <= end.file:
+            # The last segment counts up to the end position only: it may have grown since, and the same micro-batch
+            # must have the same rows.
             size = end.position if segment.name == end.file else segment.size_in_bytes
             begun = start if segment.name == start.file else ReadPosition()
             if size > begun.position:
                 yield from _of_segment(replace(segment, size_in_bytes=size), begun, split_bytes)
     for file in files:
         if file.kind is not FileKind.LOG and file.name in end.snapshots.keys() - start.snapshots.keys():
+            # As for segments: the size that the offset names, whatever is there now.
             whole = replace(file, size_in_bytes=min(end.snapshots[file.name], file.size_in_bytes))
             yield from ((split, split.start) for split in splits_of((whole,), split_bytes))
 
@@ -80,6 +86,8 @@ def _of_segment(file: LogFile, begun: ReadPosition, split_bytes: int) -> Iterato
         yield LogSplit(file, begun.anchor, file.size_in_bytes), begun.position
         return
     for split in splits_of((file,), split_bytes):
+        # The piece that holds the position begins at the anchor, so that its reader knows which offset is due; rows
+        # before the position are filtered out (`read_piece`).
         if split.end > begun.position:
             is_first = split.start <= begun.position
             first = LogSplit(file, begun.anchor, split.end)
@@ -114,6 +122,7 @@ class _PlannedReader(DataSourceStreamReader):  # type: ignore[misc]
         return positions_to_json({})
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark 4.0's signature, which all have
+        # Spark asks for this once per trigger. It reads on from the last answer, not from the start of the log.
         self._places = latest_positions(find_log_files(self._root), self._places)
         return positions_to_json(self._places)
 

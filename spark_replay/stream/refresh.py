@@ -68,6 +68,8 @@ def refresh(
     write_state(tables, bases, _StagedByStream(spark, staging, bases))
     rows = {name: tables.rows[name] for name in TABLES}
     write_manifest(version, _manifest(state, bases, rows))
+    # The order is that of a crash's safety: manifest, then the links that show the version, then the state that names
+    # it, and only then the removal of older versions, which readers may have open.
     _show(out, number)
     state.version, state.behind = number, FRESH
     states.write_state(out, state)
@@ -130,6 +132,7 @@ def _empty_version(out: Path, number: int) -> Path:
     shutil.rmtree(version, ignore_errors=True)
     version.mkdir(parents=True)
     for name in SCANNED.values():
+        # The tables that grow stand once, beside the versions; each version links to them.
         (version / name).symlink_to(Path("..") / ".." / ".." / name)
     return version
 
@@ -137,6 +140,7 @@ def _empty_version(out: Path, number: int) -> Path:
 def _show(out: Path, number: int) -> None:
     folder = stream_folder(out)
     _link(folder / _NOW, Path(_VERSIONS) / str(number))
+    # Every table's link goes through the one link `now`, so one rename shows all tables of the version together.
     through = Path(folder.name) / _NOW
     for name in TABLES.keys() - set(SCANNED.values()):
         _link(out / name, through / name)
@@ -147,6 +151,7 @@ def _link(path: Path, target: Path) -> None:
     """Make `path` a link to `target`, in the place of another link, at once."""
     if path.is_symlink() and path.readlink() == target:
         return
+    # A rename replaces a link atomically; unlink and symlink would leave a moment without the table.
     beside = path.with_name(f".{path.name}.link")
     beside.unlink(missing_ok=True)
     beside.symlink_to(target)

@@ -6,20 +6,12 @@ from pyspark.sql.types import StructType
 
 from kquorum.spark_replay.tables.building.audit_table import AuditTable
 from kquorum.spark_replay.tables.building.columns import (
-    BATCH_BASE_OFFSET,
     BOOLEAN,
-    CONTROLLER_ID,
-    EVENT_MS,
-    EVENT_OFFSET,
+    DECISION,
     INT,
     INTS,
-    PARTITION_ID,
-    QUORUM_EPOCH,
-    SOURCE,
+    PARTITION_EVENT,
     STRING,
-    TIMESTAMP_COLUMN,
-    TOPIC_ID,
-    TOPIC_NAME,
     column,
 )
 from kquorum.spark_replay.tables.building.frames import shaped, with_controller
@@ -27,13 +19,7 @@ from kquorum.spark_replay.tables.partition_history import partition_changes
 
 ISR_CHANGES = StructType(
     [
-        SOURCE,
-        EVENT_OFFSET,
-        EVENT_MS,
-        TIMESTAMP_COLUMN,
-        TOPIC_ID,
-        TOPIC_NAME,
-        PARTITION_ID,
+        *PARTITION_EVENT,
         column("kind", STRING, "shrink, expand, or replace where brokers left and others came"),
         column("left_isr", INTS, "brokers no longer in sync, ascending"),
         column("joined_isr", INTS, "brokers newly in sync, ascending"),
@@ -44,9 +30,7 @@ ISR_CHANGES = StructType(
         column("partition_epoch", INT, "partition's epoch after"),
         column("replicas", INTS, "assigned brokers after"),
         column("under_replicated", BOOLEAN, "an assigned broker is not in sync after it"),
-        QUORUM_EPOCH,
-        CONTROLLER_ID,
-        BATCH_BASE_OFFSET,
+        *DECISION,
     ]
 )
 

@@ -16,21 +16,13 @@ from pyspark.sql.types import StructType
 from kquorum.spark_replay.tables.brokers_history import broker_events
 from kquorum.spark_replay.tables.building.audit_table import AuditTable
 from kquorum.spark_replay.tables.building.columns import (
-    BATCH_BASE_OFFSET,
     BOOLEAN,
-    CONTROLLER_ID,
-    EVENT_MS,
-    EVENT_OFFSET,
+    DECISION,
     INT,
     INTS,
     LONG,
-    PARTITION_ID,
-    QUORUM_EPOCH,
-    SOURCE,
+    PARTITION_EVENT,
     STRING,
-    TIMESTAMP_COLUMN,
-    TOPIC_ID,
-    TOPIC_NAME,
     column,
 )
 from kquorum.spark_replay.tables.building.frames import shaped, with_controller
@@ -38,13 +30,7 @@ from kquorum.spark_replay.tables.partition_history import partition_changes
 
 LEADER_CHANGES = StructType(
     [
-        SOURCE,
-        EVENT_OFFSET,
-        EVENT_MS,
-        TIMESTAMP_COLUMN,
-        TOPIC_ID,
-        TOPIC_NAME,
-        PARTITION_ID,
+        *PARTITION_EVENT,
         column("old_leader", INT, "leader before; -1 for none"),
         column("new_leader", INT, "leader after; -1 for none"),
         column("leader_epoch", INT, "partition's leader epoch after"),
@@ -65,9 +51,7 @@ LEADER_CHANGES = StructType(
             LONG,
             "offset of the broker's record that explains it; null where none does, or none is needed",
         ),
-        QUORUM_EPOCH,
-        CONTROLLER_ID,
-        BATCH_BASE_OFFSET,
+        *DECISION,
     ]
 )
 

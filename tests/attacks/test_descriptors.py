@@ -1,4 +1,4 @@
-"""Issue 18, row 2: idle connections before any login must not take the descriptors that others need."""
+"""Idle connections that have not logged in must not use up the file descriptors that other clients need."""
 
 import resource
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Issue 18, row 11: the gRPC listener must not offer a version of TLS that `ssl.enabled.protocols` leaves out."""
+"""The gRPC listener must not offer a version of TLS that `ssl.enabled.protocols` leaves out."""
 
 import asyncio
 import ssl

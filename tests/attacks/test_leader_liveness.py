@@ -1,4 +1,4 @@
-"""Issue 18, rows 1 and 4, on running nodes: no request of a client, however long, takes the leader's epoch away."""
+"""On running nodes: no client request, however long, makes the leader lose its epoch."""
 
 import asyncio
 from collections.abc import Iterator

@@ -57,7 +57,7 @@ ATTACKS = {
 
 
 def test_a_user_without_acls_holds_no_client_up_with_a_long_request(tmp_path: Path) -> None:
-    """Issue 18, row 1: one DeleteTopics of 199,000 names deposed the controller, whichever way it came."""
+    """One DeleteTopics of 199,000 names once deposed the controller, sent directly or through a broker."""
 
     async def work() -> None:
         with measured(counts_calls=True) as turns:
@@ -143,7 +143,7 @@ def test_configs_of_which_some_are_refused_are_described_in_slices(tmp_path: Pat
 
 
 def test_without_cluster_action_a_request_is_refused_before_its_body_is_read(tmp_path: Path) -> None:
-    """Issue 18, row 4: an AlterPartition of 30 MB was read before the authorizer looked."""
+    """An AlterPartition of 30 MB was once decoded before the authorizer checked it."""
 
     async def work() -> None:
         with measured(counts_calls=True) as turns:

@@ -48,7 +48,7 @@ FLOODS = {
 def test_connections_that_are_ready_at_once_share_one_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, flood: str
 ) -> None:
-    """Issue 18, row 1: each had 10 ms for itself, and 150 of them kept Raft's timers waiting for seconds."""
+    """Each connection once had a turn of 10 ms of its own, so 150 of them delayed Raft's timers for seconds."""
 
     async def work() -> None:
         async with rig(tmp_path, topics=1, allows_clients=False) as built:

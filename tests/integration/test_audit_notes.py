@@ -1,4 +1,4 @@
-"""Who changed what and why stands in the log of a running cluster, and a note that was tampered with is found."""
+"""A running cluster writes author and reason of each change into the log; verification finds a changed note."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who may do what, as real clients meet it: users with passwords, ACLs made while the cluster runs.
+"""Authorization as real clients see it: users with passwords, ACLs made while the cluster runs.
 
 The controllers know each other by SASL/PLAIN as `node`, a super user: they have to before they have read any ACL.
 """

@@ -71,6 +71,8 @@ def test_another_python_than_that_of_the_environment_is_reported(
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_the_same_python_or_none_is_not_told(installed: Path, python: Path, is_named: bool) -> None:
+def test_no_note_where_the_other_python_is_the_same_or_missing(
+    installed: Path, python: Path, is_named: bool
+) -> None:
     ended = made("--check", installed, python=python if is_named else None)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

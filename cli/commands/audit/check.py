@@ -85,11 +85,13 @@ def _in_json(value: Any) -> Iterator[RecordedHash]:
         for each in value:
             yield from _in_json(each)
     elif isinstance(value, dict):
+        # Hashes of two schemes always differ, which would look like a node with other metadata.
         if value.get("scheme", SCHEME) != SCHEME:
             raise CliError(
                 f"--state-hashes: a hash of scheme {value['scheme']}; this program makes those of scheme {SCHEME}",
                 status=ExitStatus.USAGE,
             )
+        # `quorum status` and `log state-hash` nest these objects in different places and have two names for the hash.
         offset, text = value.get("offset"), value.get("state_hash", value.get("hash"))
         if isinstance(offset, int) and isinstance(text, str) and _HASH.fullmatch(text):
             yield RecordedHash(offset, text.lower())

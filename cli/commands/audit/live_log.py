@@ -62,11 +62,14 @@ class Mirror:
         first, last = batches[0].header, batches[-1].header
         if self.end_offset is not None and first.base_offset < self.end_offset:
             raise MirrorRefused(f"the node sent offset {first.base_offset} after {self.end_offset - 1}")
+        # Epochs never fall along a log. A node that answers with a lower one has another log: its disk was replaced, or
+        # another node listens at the address.
         if first.partition_leader_epoch < self._epoch:
             raise MirrorRefused(
                 f"the node's epoch at offset {first.base_offset} is {first.partition_leader_epoch}, and was "
                 f"{self._epoch} before: this is not the log that was copied"
             )
+        # A segment's file name is its first offset, and a segment has no gaps: behind a gap another segment begins.
         if self._is_full() or first.base_offset != self.end_offset:
             self._segment = self._log_folder / f"{first.base_offset:020d}.log"
         assert self._segment is not None
@@ -82,6 +85,7 @@ class Mirror:
         """Where the bytes of a snapshot go until it is whole."""
         part = self._path_of(name).with_name(name + PART)
         part.unlink(missing_ok=True)
+        # Made private before any byte is in it: snapshots hold SCRAM credentials and token secrets.
         part.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
         return part
 
@@ -105,6 +109,8 @@ class Mirror:
         """Where the copy ends; what is behind the last whole batch is cut off."""
         files = files_of_folder(self._log_folder, self.folder.name)
         place = latest_positions(files, {}).get(self.folder.name, ReadPosition())
+        # A copy that was interrupted ends within a batch, or has an empty segment. The node sends whole batches from
+        # the end offset on.
         for file in files:
             if file.kind is FileKind.LOG and file.name > place.file:
                 Path(file.path).unlink()
@@ -220,6 +226,8 @@ class LiveCopy:
 
     async def _header(self, stub: Any) -> pb.LogCopy:
         """Which node answers, and what it has: told before the batches are asked for."""
+        # The first message has to come soon even from a busy node. The copy itself may be silent for as long as nothing
+        # is written, so it has no such limit.
         call = stub.CopyLog(pb.CopyLogRequest())
         try:
             header: Any = await asyncio.wait_for(call.read(), ANSWER_SECONDS)
@@ -321,6 +329,7 @@ class FollowedLog:
             raise self._failed
 
     def stop(self) -> None:
+        # The task belongs to the loop of another thread, and asyncio objects may only be touched there.
         with suppress(RuntimeError):  # the loop is closed already: the copying has failed
             self._loop.call_soon_threadsafe(self._cancel)
         self._thread.join()

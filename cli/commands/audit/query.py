@@ -165,6 +165,8 @@ def chosen_source(manifest: AuditManifest, name: str | None) -> str:
             f"({', '.join(names)})",
             status=ExitStatus.USAGE,
         )
+    # All voters' logs agree as far as they reach, so the longest answers most; the name decides between equals, so that
+    # the same question gets the same log.
     return max(manifest.sources, key=lambda each: (each.end_offset or -1, each.source)).source
 
 

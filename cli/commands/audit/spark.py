@@ -123,6 +123,7 @@ def _fetch(jar: DeltaJar, folder: Path) -> None:
             f"what came from {address} is not the jar with the SHA-256 {jar.sha256}, and is not kept"
         ) from None
     folder.mkdir(parents=True, exist_ok=True)
+    # Written under another name first: a jar that was cut off by an interrupt would be taken for whole by its name.
     fresh = folder / f"{jar.name}.part"
     fresh.write_bytes(content)
     fresh.replace(folder / jar.name)
@@ -173,6 +174,7 @@ def shared_spark(*, master: str, size_in_bytes: int) -> Iterator[None]:
             yield
         finally:
             _shared.reset(token)
+            # After an interrupt Java is gone, and `stop` would wait for an answer of it.
             if session.exception() is None and not shared.is_ended:
                 session.result().stop()
 
@@ -205,6 +207,7 @@ def quiet_spark(
         session = start_session(
             Path(work), master=master, small=size_in_bytes < SMALL_BYTES, settings=settings
         )
+        # Only now: the start of Spark has replaced the handler of SIGINT.
         interrupts.take()
         try:
             yield QuietSpark(session, Path(work), progress)
@@ -212,6 +215,7 @@ def quiet_spark(
             interrupts.came = True
             raise
         finally:
+            # As above: `spark_interrupts` ends Java, which `stop` would ask.
             if not interrupts.came:
                 session.stop()
 

@@ -42,6 +42,7 @@ def _parse_voter(text: str, listener_name: str) -> Voter:
         directory_id = uuid_from_text(match["directory"])
     except ValueError as error:
         raise usage_error(f"--initial-controllers: {text!r}: {error}") from error
+    # The voters' addresses go into the log, where a wrong one cannot be corrected before the quorum runs.
     if host in WILDCARD_HOSTS:
         raise usage_error(f"--initial-controllers: {text!r} names no host that others can connect to")
     if directory_id == ZERO_UUID:
@@ -88,6 +89,7 @@ def check_against_config(
                 f"--initial-controllers lists node {node.node_id}, which is a broker in the config"
             )
         own, given = controller_endpoints(node)[0], voter.endpoints[0]
+        # A port of 0 lets the system choose, so there is nothing to compare.
         if own.port not in (0, given.port):
             raise usage_error(
                 f"--initial-controllers says that node {node.node_id} listens on {given.host}:{given.port}, but in the "

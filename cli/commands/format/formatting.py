@@ -118,6 +118,7 @@ def format_nodes(
     node.
     """
     check_metadata_version(beginning, metadata_version)
+    # All folders are checked before the first is written: all are formatted, or none.
     outcomes = [
         _planned(folder, node, cluster_id, beginning, ignore_formatted=ignore_formatted)
         for node in nodes
@@ -187,8 +188,10 @@ def _format_folder(
         folder.mkdir(parents=True, exist_ok=True)
     else:
         make_private_folder(folder)
+    # The new folder's own name must survive a power cut as well, or the node's votes in it would be gone.
     sync_folder(folder.parent)
     replace_file(folder / CHECKPOINT, checkpoint)
+    # Left by a formatting that was interrupted; `_check` has made sure that nothing was written to it since.
     if (folder / METADATA_FOLDER).exists():
         remove_metadata_folder(folder)
     if outcome.is_metadata and (node.is_controller or beginning.voters is not None):

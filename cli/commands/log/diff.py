@@ -49,6 +49,7 @@ def show_changes(changes: Iterable[StateChange], *, limit: int) -> int:
     for change in changes:
         counts[change.kind, change.action] += 1
         kept = rows.setdefault(change.kind, [])
+        # Changes come one at a time, and a million partitions may differ: only those that are shown are kept.
         if not limit or len(kept) < limit:
             kept.append(change)
     out = console()
@@ -139,7 +140,9 @@ def diff(request: DiffRequest) -> ExitStatus:
     _check_order(request.since, request.until)
     log = within_its_end(the_log(request.path), _warn)
     before = first_state(log) if request.since is None else state_at(log, request.since, _warn)
+    # An earlier `until` cannot be reached from `before`; then it is replayed from its own snapshot, and refused below.
     after = state_at(log, request.until or Moment(), _warn, before if _is_comparable(request) else None)
+    # `_check_order` could not compare an offset with a time; now both are offsets.
     if after.offset < before.offset:
         reason = f"offset {after.offset}, where the time asked for ends, is before offset {before.offset}"
         raise CliError(f"{log.source}: {reason}", status=ExitStatus.USAGE)

@@ -115,6 +115,8 @@ def _indexed_position(file: LogFile, view: memoryview, from_offset: int | None) 
         return 0
     position, last_offset = int(positions[count - 1]), file.base_offset + int(last_offsets[count - 1])
     try:
+        # Kafka preallocates an index with zeros and may leave a stale one, so an entry counts only if the batch at its
+        # position agrees.
         return position if check_batch(view, position).last_offset == last_offset else 0
     except DecodeError:
         return 0
@@ -189,6 +191,8 @@ def files_to_show(path: Path, *, snapshots: bool) -> list[LogFile]:
 def _shown_rows(file: LogFile, request: DumpRequest, names: TopicNames) -> Iterator[Shown]:
     chosen, origin = request.filter, origin_of(file)
 
+    # TopicRecords give the ids of later records their names, and NoOpRecords carry audit notes, so both are decoded
+    # even where the filter does not show them.
     def wants(record_type: str) -> bool:
         is_needed = record_type == "TopicRecord" or (chosen.topic is not None and record_type == "NoOpRecord")
         return is_needed or chosen.wants_type(record_type)
@@ -202,6 +206,7 @@ def _shown_rows(file: LogFile, request: DumpRequest, names: TopicNames) -> Itera
             yield item
         elif file.kind is FileKind.LOG and chosen.is_over(item.header):
             return
+        # The header alone shows that no record passes; the names of topics in it may still be needed later.
         elif not chosen.may_hold(item.header):
             names.learn_batch(item)
         elif request.batches:
@@ -236,6 +241,7 @@ def _files_before(first: LogFile, *, thorough: bool) -> list[LogFile]:
     neighbours = files_of_folder(Path(first.path).parent, first.source)
     segments = [file for file in neighbours if file.kind is FileKind.LOG]
     earlier = [file for file in segments if (file.base_offset or 0) < first.base_offset]
+    # Without `--topic` a name is only shown beside the id, which is not worth reading all earlier segments for.
     return [file for file in neighbours if file.kind is FileKind.SNAPSHOT] + (earlier if thorough else [])
 
 

@@ -210,6 +210,8 @@ def within_its_end(
     end = end_of_segment(Path(last.path), last.base_offset or 0)
     if end is None:
         return log
+    # A snapshot behind the log's end: the node fetched it, and stopped before it dropped the log for it; or the log
+    # lost its end. Only a start tells which, so the newest is a choice of the caller.
     newest = max(log.snapshots, key=lambda each: each.order, default=None) if keeps_newest else None
     for snapshot_id in log.snapshots:
         if snapshot_id.end_offset > end and snapshot_id == newest:

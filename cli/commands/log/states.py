@@ -208,10 +208,12 @@ def _nearest(
     log: MetadataLogFiles, moment: Moment, warn: Callable[[str], None], since: State | None
 ) -> State:
     for snapshot_id in reversed(log.snapshots):
+        # From here on down, no snapshot is nearer than `since`.
         if since is not None and snapshot_id.end_offset <= since.offset:
             break
         if moment.offset is not None and snapshot_id.end_offset > moment.offset:
             continue
+        # Only the content gives a snapshot's time, so each is loaded before its time is compared.
         loaded = _load(log, snapshot_id)
         if not moment.is_behind(loaded):
             continue
@@ -234,9 +236,12 @@ def _replayed(log: MetadataLogFiles, base: State, moment: Moment) -> State:
     """Replay from the image of `base` on: a transaction that was open there is replayed from its start."""
     faults: list[ReplayFault] = []
     replay = StateReplay(base.image, base.quorum, faults.append)
+    # Not `base.offset`: that lies behind it while a transaction is open, whose records no image has yet.
     offset, last = base.image.end_offset, base.last_header
     for segment, found, following in _batches(log, offset):
         wanted = moment.records_before(found.header)
+        # By time, `wanted` may be 0 for a batch that `base` contains already: controllers' clocks may go back. Such
+        # batches are replayed, or the open transaction would lack them.
         if wanted == 0 and found.header.base_offset >= base.offset:
             break
         _take(replay, segment, found, following, wanted)
@@ -264,6 +269,7 @@ def _batches(log: MetadataLogFiles, start: int) -> Iterator[tuple[LogFile, Scann
     following = start
     for index, segment in enumerate(log.segments):
         is_last = index + 1 == len(log.segments)
+        # The next segment begins at or below `start`, so this one holds nothing that is wanted.
         if not is_last and (log.segments[index + 1].base_offset or 0) <= start:
             continue
         for found in _sound_batches(segment, following, is_last=is_last):
@@ -288,6 +294,7 @@ def _sound_batches(segment: LogFile, following: int, *, is_last: bool) -> Iterat
                 raise DamagedLog(segment, position, following, damage.reason if damage else reason)
             yield found
             following = header.next_offset
+        # A batch that continues the offsets proves that the damage before it was below `following`.
         damage = None
     if damage is not None and not (is_last and damage.kind == "torn"):
         raise DamagedLog(segment, damage.position, following, damage.reason)

@@ -83,11 +83,13 @@ def _leader_changes(metadata_log: Path) -> Iterator[LeaderChangeAt]:
     """A LeaderChange opens each epoch; what follows a damaged place is left out, as a node would."""
     epoch, previous_ms = -1, None
     for header, data in _batches(metadata_log):
+        # Only the first batch of an epoch can hold its LeaderChange; the others are not decoded.
         if header.partition_leader_epoch > epoch:
             epoch = header.partition_leader_epoch
             change = _leader_change_of(data, previous_ms)
             if change is not None:
                 yield change
+        # The time before the LeaderChange tells how long no leader wrote.
         previous_ms = header.max_timestamp_ms
 
 
@@ -102,6 +104,7 @@ def _batches(metadata_log: Path) -> Iterator[tuple[BatchHeader, memoryview]]:
             except DecodeError:
                 return
             end = position + header.size_in_bytes
+            # A running node may be in the middle of a write, so the last batch may be cut.
             if header.size_in_bytes <= 0 or end > len(data):
                 return
             yield header, data[position:end]

@@ -14,9 +14,6 @@ from kquorum.wire.wording import counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kquorum.cli.clients.addresses import KnownControllers
-    from kquorum.cli.clients.cluster_client import Unanswered
-    from kquorum.cli.clients.quorum_client import QuorumStatus
     from kquorum.cli.failures import CliError
 
 

@@ -266,6 +266,7 @@ def resolve(
     observer = view.observer(node_id)
     known = view.registered.get(node_id)
     is_controller = is_configured_controller
+    # Only controllers register as such; and a typed endpoint is taken as the word of the operator.
     if is_controller is None and (known is not None or endpoint is not None):
         is_controller = True
     return Candidate(
@@ -289,6 +290,8 @@ def add_voter_checks(view: ObservedQuorum, candidate: Candidate) -> list[Preflig
     if voter is None:
         checks += [observed(view, candidate, observer), *caught_up(view, node_id, observer)]
     checks.append(has_endpoint(candidate))
+    # KIP-853: AddRaftVoter takes effect when it is appended, and is committed by a majority of the larger set. With too
+    # few alive, the leader could commit nothing any more.
     alive = [replica.replica_id for replica in status.voters if view.is_alive(replica)]
     # An observer with the id of a voter is that node's new disk: it is not the voter, and it would not join.
     joins = voter is None and observer is not None and view.is_alive(observer)

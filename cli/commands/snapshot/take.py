@@ -43,6 +43,7 @@ def write_verified(
         raise CliError(str(error), status=ExitStatus.USAGE) from None
     except WrittenOtherwise as error:
         raise CliError(str(error), status=ExitStatus.IO_ERROR) from None
+    # The file has its name, so only the fsync of its folder failed.
     except StorageFailed as error:
         if path.exists():
             raise CliError(
@@ -93,6 +94,7 @@ class TakeRequest:
 def take(request: TakeRequest) -> ExitStatus:
     """Raises CliError where no snapshot can be taken there, FolderLocked while a node runs on the folder."""
     log = the_log(request.path)
+    # The lock comes before the first read: a node that starts in between could truncate what was read.
     with _locked(log, request):
         log = within_its_end(log, _warn)
         state = state_at(log, Moment(request.offset), _warn)
@@ -128,6 +130,7 @@ def check_state(log: MetadataLogFiles, state: State) -> None:
             f"{state.transaction_start_offset}; that offset can be taken if a batch begins there",
             status=ExitStatus.USAGE,
         )
+    # A follower that fetches the snapshot goes on at its end offset, and a Fetch is answered with whole batches.
     if header is not None and header.base_offset < state.offset < header.next_offset:
         raise CliError(
             f"offset {state.offset} is inside a batch; {header.base_offset} and {header.next_offset} can be taken",
@@ -143,6 +146,7 @@ def check_state(log: MetadataLogFiles, state: State) -> None:
 
 def _is_known_to_be_committed(log: MetadataLogFiles, state: State) -> bool:
     """A log does not say what is committed. With one voter all is; so is what another snapshot contains."""
+    # A sole voter is its own majority: what it has written durably is committed.
     is_alone = len(state.quorum.voter_texts) == 1
     return is_alone or any(snapshot_id.end_offset >= state.offset for snapshot_id in log.snapshots)
 

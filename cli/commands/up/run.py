@@ -106,6 +106,7 @@ def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
     """Run all nodes until a stop is asked for. Raises CliError when a node ended by itself."""
     processes = [
         NodeProcess(cluster.path, node.node_id, node.metadata_log_dir / OUTPUT_FILE, data_dir=data_dir)
+        # Controllers first: brokers wait for one. A node with both roles is in both lists and must start once.
         for node in (*cluster.controllers, *(node for node in cluster.brokers if not node.is_controller))
     ]
     group = NodeGroup(processes, stop_first=[node.node_id for node in cluster.brokers])
@@ -119,6 +120,7 @@ def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
                 if stop.came:
                     complain("stopping brokers, then controllers", style="cyan", label="up")
                 failed = _failed(group)
+        # Again, for a `_watch` that failed: a live table would overwrite the message. Closing twice does nothing.
         finally:
             display.close()
     if failed:
@@ -137,12 +139,14 @@ def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: Sto
             process.start()
     addresses = tuple(reachable(*address) for address in cluster.controller_addresses)
     while not stop.came:
+        # `up` may run for months, and nodes append to their output files.
         for process in group.nodes.values():
             process.limit_output()
         view = look(group, addresses, cluster)
         if held_back and _controllers_are_up(cluster, view):
             for node_id in held_back:
                 group[node_id].start()
+            # The view is from before their start: it is looked again before anything is shown.
             held_back = []
             continue
         display.show(view)
@@ -166,6 +170,7 @@ def _controllers_are_up(cluster: ClusterConfig, view: ClusterView) -> bool:
 def look(group: NodeGroup, controllers: tuple[HostPort, ...], cluster: ClusterConfig) -> ClusterView:
     """The state of every process, and of the quorum if a controller is ready."""
     nodes = {node_id: _node_view(process, cluster.node(node_id)) for node_id, process in group.nodes.items()}
+    # Otherwise each look would wait for the whole timeout of the request while the nodes start.
     is_worth_asking = any(node.state in (NodeState.READY, NodeState.OUTSIDE) for node in nodes.values())
     return ClusterView(nodes, run_asking(_maybe_quorum(controllers)) if is_worth_asking else None)
 
@@ -174,6 +179,7 @@ def _node_view(process: NodeProcess, config: NodeConfig) -> NodeView:
     if process.pid is None:
         return NodeView(state=NodeState.HELD_BACK, pid=None)
     if not process.is_running:
+        # A user may restart a node by hand in another terminal; `up` then shows it as running outside of its control.
         if process.exit_status is not None and _is_listening(config):
             return NodeView(state=NodeState.OUTSIDE, pid=None)
         return NodeView(

@@ -112,6 +112,7 @@ def _preferred(topics: Sequence[TopicImage]) -> Column:
 
 def _refined(found: Found, test: Callable[[Sequence[TopicImage]], _Mask]) -> Found:
     """Topics whose replica lists and ISRs have the same width are checked together."""
+    # NumPy can only concatenate arrays of the same width, and padding all to the widest would copy the largest topics.
     by_widths: defaultdict[tuple[int, int], list[TopicImage]] = defaultdict(list)
     for topic, _ in found:
         by_widths[topic.partitions.replica_width, topic.partitions.isr_width].append(topic)
@@ -124,6 +125,7 @@ def _selected(topics: Sequence[TopicImage], mask: _Mask) -> Found:
     places = np.flatnonzero(mask)
     if not len(places):
         return
+    # `bounds[i]` is how many places lie in the topics up to i, so a topic without a place is where it does not grow.
     ends = np.cumsum([len(topic.partitions) for topic in topics])
     bounds = places.searchsorted(ends)
     start = 0
@@ -157,6 +159,7 @@ class _Elections:
             results.append(_entry(partition_id, error.code, error.message))
         else:
             results.append(_entry(partition_id, ErrorCode.none, None))
+        # After each partition, not at the end: a request for all partitions of a large cluster must not hold the loop.
         if len(self.records) > self._context.config.max_records_per_batch:
             raise _too_many(self._context)
 
@@ -308,6 +311,7 @@ MOST_LOOKED_AT: Final = 10_000
 
 def elect_clean_leaders(context: DecisionContext) -> Outcome:
     topics = context.image.topics
+    # The usual case costs nothing: every partition has a leader.
     if sum(topics.led_counts.values()) == topics.partition_count:
         return Outcome()
     records = tuple(islice(_clean_records(context), MOST_ELECTIONS))
@@ -337,6 +341,8 @@ def _with_data(table: PartitionTable, partition_ids: Column, active: Column) -> 
     isr = table.isr[table.ids.searchsorted(partition_ids)]
     has_data: NDArray[np.bool_] = np.atleast_1d(np.isin(isr, active).any(axis=1))
     is_up = frozenset(active.tolist())
+    # Only with an empty ISR do eligible and last known leaders count (`PartitionChange`); such partitions are few, so a
+    # loop is quick enough.
     for place in np.flatnonzero((isr == PADDING).all(axis=1)).tolist():
         lists = table.rare_lists.get(int(partition_ids[place]))
         has_data[place] = lists is not None and not is_up.isdisjoint((*lists.elr, *lists.last_known_elr))

@@ -83,6 +83,8 @@ class PartitionChange:
         if (removing or adding) and _is_reassigned(isr, replicas, removing):
             isr, replicas = _without(isr, removing), _without(replicas, removing)
             removing, adding = (), ()
+        # The order matters: an election reads the eligible replicas, and the ISR, leader and ELR of the record all
+        # follow from its result.
         eligible = self._eligible(isr, replicas)
         elected = self._elect(isr, replicas, eligible)
         new_isr = self._new_isr(isr, elected)
@@ -128,6 +130,8 @@ class PartitionChange:
         """The new leader (rule C9): the first acceptable choice that has all committed records. Choices are the current
         leader, then the replicas in order; a PREFERRED election begins with the first replica. If no replica has all
         records, the last known leader. Otherwise no leader, or in an UNCLEAN election any acceptable replica."""
+        # A leader must be in the ISR. Eligible replicas count only while it is empty; the elected one is then the ISR
+        # (KIP-966).
         complete = isr or eligible
         choices = (self.partition.leader, *replicas)
         if self.election is Election.PREFERRED:
@@ -155,6 +159,7 @@ class PartitionChange:
         self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...], elected: Elected
     ) -> tuple[int, ...]:
         """A list that is no longer maintained stays while it is the only record of which replicas have the data."""
+        # The leader may lack records that the eligible replicas have. They now diverge from it, and may not lead.
         if elected.is_unclean:
             return ()
         in_sync = isr or ((elected.leader,) if elected.leader != NO_LEADER else ())
@@ -171,6 +176,7 @@ class PartitionChange:
             return ()
         if new_isr == () and partition.leader != NO_LEADER:
             return (partition.leader,)
+        # The leader was lost earlier, and the last member of the ISR leaves only now. Kafka records NO_LEADER here.
         if new_isr == () and len(partition.isr) == 1:
             return partition.last_known_elr or partition.isr
         return partition.last_known_elr
@@ -191,6 +197,8 @@ class PartitionChange:
             return elected.leader
         lost_replica = not set(self.partition.replicas) <= set(replicas)
         shrank = new_isr is not None and not set(self.partition.isr) <= set(new_isr)
+        # KAFKA-15021: since metadata.version 3.6-IV0 a shrunk ISR alone does not bump the epoch. Followers that stay
+        # need not fetch with a new one then.
         if lost_replica or (shrank and self.metadata_version < NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK):
             return self.partition.leader
         return NO_LEADER_CHANGE

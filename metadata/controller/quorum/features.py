@@ -118,6 +118,7 @@ def update_features(context: DecisionContext, request: ControllerRequest) -> Con
     """Raises INVALID_UPDATE_VERSION for the whole request at the first invalid update."""
     body: UpdateFeaturesRequest = request.body
     updates = _updates(context, body)
+    # All updates take effect together, so each is checked against the levels that the request leaves behind.
     resulting = _current_levels(context) | {update.name: update.level for update in updates}
     for update in updates:
         _check(context, update, resulting)

@@ -86,6 +86,8 @@ class AclFilter:
             return True
         if self.pattern_type != MATCH:
             return self.resource_name == acl.resource_name
+        # MATCH finds the ACLs that apply to a resource of this name: the literal one, the wildcard, and its prefixes
+        # (KIP-290).
         if acl.pattern_type == PREFIXED:
             return self.resource_name.startswith(acl.resource_name)
         return acl.resource_name in (self.resource_name, WILDCARD)
@@ -154,6 +156,7 @@ def create_acls(context: DecisionContext, request: ControllerRequest) -> Control
     """Entry by entry; one that exists already is a success without a record."""
     body: CreateAclsRequest = request.body
     bindings = [_binding(creation) for creation in body.creations]
+    # One pass over all ACLs for the whole request, not one for each entry.
     present = _existing(context, {binding.resource_name for binding in bindings})
     results: list[AclCreationResult] = []
     records: list[AccessControlEntryRecord] = []
@@ -165,6 +168,7 @@ def create_acls(context: DecisionContext, request: ControllerRequest) -> Control
             continue
         results.append(AclCreationResult(error_message=None))
         if binding not in present:
+            # The image does not have it before the commit, and the request may name it twice.
             present.add(binding)
             records.append(_creation(_new_id(context), binding))
     _check_size(len(records))

@@ -49,6 +49,10 @@ BATCH_BASE_OFFSET = column(
     "batch_base_offset", LONG, "first offset of the record's batch: what was decided together shares it"
 )
 
+# The first and the last columns of a table with a row for each change of a partition.
+PARTITION_EVENT = (SOURCE, EVENT_OFFSET, EVENT_MS, TIMESTAMP_COLUMN, TOPIC_ID, TOPIC_NAME, PARTITION_ID)
+DECISION = (QUORUM_EPOCH, CONTROLLER_ID, BATCH_BASE_OFFSET)
+
 
 def validity(closed_by: str) -> list[StructField]:
     return [

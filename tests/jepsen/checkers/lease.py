@@ -1,4 +1,4 @@
-"""Who may write: one controller at a time, and one leader for each epoch of a partition.
+"""The lease rules: one controller writes at a time, and one leader for each epoch of a partition.
 
 `write-at` goes to a controller itself, whichever it takes itself for, and its reply says `controller`, `epoch` and
 `offset`. Replies are acknowledgements: what a majority has. So

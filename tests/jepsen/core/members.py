@@ -1,4 +1,4 @@
-"""Who is in the cluster under test, by node id."""
+"""The members of the cluster under test, by node id."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Who leads, as the controllers themselves say."""
+"""The leader, as the controllers report it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

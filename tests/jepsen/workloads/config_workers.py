@@ -1,4 +1,4 @@
-"""Who does what config-set asks: clients of a broker, and clients of whichever controller leads."""
+"""The workers of config-set: clients of a broker, and clients of the leading controller."""
 
 from typing import Final, Protocol
 

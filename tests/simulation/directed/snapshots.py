@@ -169,7 +169,7 @@ def fetch_from_what_was_forgotten(stage: Stage) -> None:
 
 @schedule(partial(Stage, spares=1, dynamic=True))
 def voters_come_with_the_snapshot(stage: Stage) -> None:
-    """Who comes in through a snapshot counts the voters that the snapshot names."""
+    """A replica that starts from a snapshot counts the voters in that snapshot."""
     stage.elect(1)
     stage.settle()
     alone = stage.cut_off(3)

@@ -153,7 +153,7 @@ def _begun(replica: Replica, snapshot_id: OffsetAndEpoch) -> SnapshotReceived:
 
 @mutant(schedule="voters_come_with_the_snapshot", worlds=lambda options: options.quorum != "static")
 def voters_of_the_snapshot_are_ignored() -> Patch:
-    """Who comes in through a snapshot takes over the voters that it names."""
+    """A replica that starts from a snapshot takes the voters from it."""
     handle = snapshot_fetching.handle_snapshot_event
 
     def blind(replica: Replica, now_ms: int, event: SnapshotEvent) -> None:

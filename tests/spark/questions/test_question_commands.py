@@ -155,9 +155,9 @@ def test_unavailable_tells_of_partitions_and_of_the_quorum(ask: Any) -> None:
         "under min ISR: 4 intervals of 2 partitions, 2 of them open at the end; the longest 00:06:00" in out
     )
     status, out, err = ask("unavailable", "--quorum", "--min-ms", "120000", "--json")
-    (silence,) = json.loads(out)["silences"]
-    assert (silence["kind"], silence["duration_ms"], silence["from_offset"]) == ("new epoch", 300_000, 18)
-    assert (silence["from_leader"], silence["to_leader"], silence["epochs_without_records"]) == (1, 2, 1)
+    (gap,) = json.loads(out)["idle_gaps"]
+    assert (gap["kind"], gap["duration_ms"], gap["from_offset"]) == ("new epoch", 300_000, 18)
+    assert (gap["from_leader"], gap["to_leader"], gap["epochs_without_records"]) == (1, 2, 1)
     assert "this is inferred" in err
 
 

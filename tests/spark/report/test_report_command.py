@@ -66,7 +66,7 @@ def test_two_eventful_days(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         in told
     )
     assert f"- Fenced without a shutdown: brokers 16 ({FLAPS + 1}\u00d7), 13 (2\u00d7), 15 (2\u00d7)" in told
-    assert "- The log was silent for 38 min 30 s from 2026-03-11 02:40:30: no controller wrote." in told
+    assert "- The log has an idle gap of 38 min 30 s from 2026-03-11 02:40:30: no controller wrote." in told
     assert "- 5 epochs, led by 3 controllers; the last one is 6." in told
     page = out.read_text(encoding="utf-8")
     assert "reassign 24 partitions of clicks<br/>\u201crack a is short of disks, OPS-2213\u201d" in page

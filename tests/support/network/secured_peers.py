@@ -45,7 +45,7 @@ DELAY_MS = 150
 
 
 def answer(context: RequestContext, _request: Any, reply: Reply) -> None:
-    """Who the server takes the client for."""
+    """The principal that the server sees."""
     told = f"{context.principal} {context.security_protocol} {context.is_token_authenticated}"
     values = {"error_code": 0, "error_message": None, "node_id": 1, "host": told, "port": 9}
     reply(response_of(API, context.header.api_version, values))

@@ -55,18 +55,18 @@ class Journal(list[tuple[Any, ...]]):
         return [entry[0] for entry in self]
 
 
-class Gate:
-    """A place in the disk thread at which a test can hold it."""
+class PausePoint:
+    """A place in the disk thread where a test can hold the thread back."""
 
     def __init__(self) -> None:
         self._open = threading.Event()
         self._open.set()
         self.reached = 0
 
-    def shut(self) -> None:
+    def hold(self) -> None:
         self._open.clear()
 
-    def open(self) -> None:
+    def release(self) -> None:
         self._open.set()
 
     def pass_through(self) -> None:
@@ -78,7 +78,7 @@ class RecordingLog(MemoryLog):
     def __init__(self, journal: Journal) -> None:
         super().__init__()
         self._journal = journal
-        self.flush_gate = Gate()
+        self.flush_pause = PausePoint()
         self.flush_error: Exception | None = None
 
     def append(self, batches: Sequence[LogBatch]) -> None:
@@ -91,7 +91,7 @@ class RecordingLog(MemoryLog):
 
     def flush(self) -> int:
         end_offset = super().flush()
-        self.flush_gate.pass_through()
+        self.flush_pause.pass_through()
         if self.flush_error is not None:
             raise self.flush_error
         self._journal.append(("flush", end_offset))
@@ -102,10 +102,10 @@ class RecordingStateStore(QuorumStateMemory):
     def __init__(self, journal: Journal) -> None:
         super().__init__()
         self._journal = journal
-        self.gate = Gate()
+        self.pause = PausePoint()
 
     def write(self, state: QuorumState) -> None:
-        self.gate.pass_through()
+        self.pause.pass_through()
         super().write(state)
         self._journal.append(("state", state.leader_epoch))
 

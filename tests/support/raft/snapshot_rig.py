@@ -13,7 +13,7 @@ from kquorum.raft.node import RaftNode
 from kquorum.raft.ready import OutboundResponse, Ready, SnapshotChunk
 from kquorum.wire.log_batch import OffsetAndEpoch
 from tests.support.raft.driver_parts import (
-    Gate,
+    PausePoint,
     Rig,
     now_ms,
 )
@@ -44,7 +44,7 @@ class SnapshotRig(Rig):
     def __init__(self, node: RaftNode | None = None, store: "FakeStore | None" = None) -> None:
         super().__init__()
         self.store = store or FakeStore()
-        self.load_gate = Gate()
+        self.load_pause = PausePoint()
         self.unsound: list[OffsetAndEpoch] = []
         self.forgotten = 0
         self.driver = RaftDriver(
@@ -65,7 +65,7 @@ class SnapshotRig(Rig):
         self.forgotten += 1
 
     def _load(self, snapshot_id: OffsetAndEpoch) -> object:
-        self.load_gate.pass_through()
+        self.load_pause.pass_through()
         return f"state at {snapshot_id.offset}"
 
     def answered(self, *responses: FetchSnapshotResponse) -> Ready:

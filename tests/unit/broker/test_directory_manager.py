@@ -135,7 +135,7 @@ def test_only_own_replicas_that_lie_elsewhere_are_asked_for(elsewhere: UUID) -> 
     assert world.manager.next_deadline_ms() is None, "one is under way"
     assert world.asked(99_999) == []
     world.answer(150, asked)
-    assert world.manager.waiting_count == 0
+    assert world.manager._elsewhere == {}
     assert world.manager.next_deadline_ms() is None
 
 
@@ -197,7 +197,7 @@ def test_the_image_ends_a_wish_and_begins_it_again() -> None:
     assert asked == [(FIRST, 1, 0)]
     world.answer(1000, asked)
     world.tell(1000, move(1, 0, FIRST))
-    assert world.manager.waiting_count == 0
+    assert world.manager._elsewhere == {}
     world.tell(2000, move(1, 1, GONE))
     assert world.asked(3000) == [(FIRST, 1, 1)]
 
@@ -262,7 +262,9 @@ def test_any_history_leaves_exactly_what_the_image_shows(seed: int) -> None:
             world.image = target
             world.manager.handle_image(now_ms, delta, target)
         seen = _places(world.image)
-        assert world.manager.waiting_count == sum(each not in own for each in seen.values())
+        assert sum(map(len, world.manager._elsewhere.values())) == sum(
+            each not in own for each in seen.values()
+        )
         assert world.manager._counts.tolist() == [sum(x == each for x in seen.values()) for each in own]
     expected = sorted(key for key, each in _places(world.image).items() if each not in own)
     assert sorted((number, index) for _, number, index in world.asked(10**6)) == expected

@@ -215,7 +215,7 @@ def test_a_snapshot_in_the_middle_of_a_batch_drops_it(small_slices: None) -> Non
 
 
 def test_no_turn_of_a_follower_replays_more_than_a_thousand_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lawful batch may have hundreds of thousands; issue 18, row 8."""
+    """A valid batch may hold hundreds of thousands of records."""
     turns = [0]
     replay, replay_together = MetadataLoader._replay, MetadataLoader._replay_together
 

@@ -63,7 +63,7 @@ def test_one_at_a_time_and_each_sets_both_counters_back() -> None:
     assert each.reason_to_begin(START_MS + 10, HERE) is None
     each.succeeded(42)
     beyond = Provenance(last_contained_offset=50, last_contained_epoch=2)
-    assert each.bytes_since_last == 5000, "what came while it was written counts for the next"
+    assert each._bytes == 5000, "what came while it was written counts for the next"
     assert each.reason_to_begin(START_MS + 10, beyond) == MAX_BYTES_EXCEEDED
     each.begun(START_MS + 10)
     each.succeeded(51)
@@ -89,7 +89,7 @@ def test_a_failure_puts_the_counters_back_and_waits_ever_longer() -> None:
     each.begun(START_MS)
     each.handle_commit(7)
     assert each.failed(START_MS) == FIRST_RETRY_MS
-    assert each.bytes_since_last == 1507
+    assert each._bytes == 1507
     assert each.reason_to_begin(START_MS + FIRST_RETRY_MS - 1, HERE) is None
     assert each.reason_to_begin(START_MS + FIRST_RETRY_MS, HERE) == MAX_BYTES_EXCEEDED
     delays = []
@@ -117,7 +117,7 @@ def test_what_was_loaded_counts_as_the_last_one() -> None:
     each = policy()
     each.handle_commit(5000)
     each.handle_loaded(START_MS + 50_000, 42)
-    assert each.bytes_since_last == 0
+    assert each._bytes == 0
     each.handle_commit(10)
     beyond = Provenance(last_contained_offset=42, last_contained_epoch=2)
     assert each.reason_to_begin(START_MS + 109_999, beyond) is None

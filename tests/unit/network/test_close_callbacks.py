@@ -1,4 +1,4 @@
-"""Who waits for an answer to give learns once that the connection has gone."""
+"""A handler that has not answered yet is called back once when its connection closes."""
 
 from kquorum.network.replies import ReplyQueue
 

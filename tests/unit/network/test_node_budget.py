@@ -134,7 +134,7 @@ def test_no_more_requests_are_handled_at_once_than_the_node_allows_beyond_the_gu
 
 
 def test_many_connections_have_no_more_than_twice_the_requests_under_way(run: RunTest) -> None:
-    """Issue 18, row 2: what each is guaranteed had no sum, and a broker was filled with 2 GB."""
+    """The guaranteed shares once had no common limit, and requests filled a broker with 2 GB."""
 
     async def test() -> None:
         held: Held = []

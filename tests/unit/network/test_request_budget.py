@@ -26,7 +26,7 @@ class Table:
         return Peer(self.budget, name, self.told)
 
     def turn(self) -> list[str]:
-        """Who was told to go on in this turn."""
+        """The peers that the budget called in this turn."""
         due, self.due[:] = list(self.due), []
         self.told.clear()
         for call in due:
@@ -150,7 +150,7 @@ def test_requests_beyond_the_guaranteed_wait_for_those_of_others() -> None:
 
 
 def test_beyond_twice_the_requests_those_with_few_wait_too() -> None:
-    """Issue 18, row 2: with 16 guaranteed to each, a thousand connections had 16,000 under way."""
+    """With 16 guaranteed to each, a thousand connections once had 16,000 requests in flight."""
     table = Table()
     peers = [table.peer(str(number)) for number in range(12)]
     for peer in peers[:8]:
@@ -208,7 +208,7 @@ def test_room_that_is_given_back_is_not_given_to_all_at_once() -> None:
     assert [table.turn() for _ in range(6)] == [["0"], ["1"], ["2"], ["3"], ["4"], []]
 
 
-def test_what_was_forgotten_is_neither_counted_nor_told() -> None:
+def test_a_removed_peer_is_neither_counted_nor_called() -> None:
     table = Table()
     one, two = table.peer("one"), table.peer("two")
     one.holds(150_000)

@@ -1,4 +1,4 @@
-"""Who learns that it might win: pre-votes asked of every role (KIP-996)."""
+"""Pre-votes, asked of a node in every role (KIP-996)."""
 
 from typing import Any
 from uuid import UUID

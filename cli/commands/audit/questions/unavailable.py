@@ -166,7 +166,7 @@ def answer_quorum(question: AuditQuery, min_ms: int) -> Answer:
         row["kind"]: row
         for row in frame.groupBy("kind")
         .agg(
-            F.count("*").alias("silences"),
+            F.count("*").alias("idle_gaps"),
             F.sum("duration_ms").alias("total_ms"),
             F.max("duration_ms").alias("longest_ms"),
         )
@@ -179,14 +179,14 @@ def answer_quorum(question: AuditQuery, min_ms: int) -> Answer:
     )
     notes = [
         "this is inferred: an active controller of Kafka 3.3 or later writes at least a NoOpRecord every 500 ms "
-        "(metadata.max.idle.interval.ms), and the log does not say why it was silent",
+        "(metadata.max.idle.interval.ms), and the log does not say why nothing was written",
     ]
     if not has_history(question):
         notes = []
     elif not has_noops:
-        notes = ["this log has no NoOpRecords, so a silence may only mean that there was nothing to write"]
+        notes = ["this log has no NoOpRecords, so an idle gap may only mean that there was nothing to write"]
     table = AnswerTable(
-        name="silences",
+        name="idle_gaps",
         title="longest first",
         frame=frame.orderBy(F.desc("duration_ms"), "from_offset"),
         columns=(
@@ -200,7 +200,7 @@ def answer_quorum(question: AuditQuery, min_ms: int) -> Answer:
         ),
         spare=("#last\noffset", "#epochs without\nrecords"),
         cells=_idle_gap,
-        total=sum(row["silences"] for row in sums.values()),
+        total=sum(row["idle_gaps"] for row in sums.values()),
     )
     answer = Answer(
         head={"source": question.source, "min_ms": min_ms, "has_noop_records": has_noops},
@@ -215,19 +215,19 @@ def _verdicts(sums: Mapping[str, Row], min_ms: int) -> list[str]:
     new, same = sums.get(NEW_EPOCH), sums.get(SAME_EPOCH)
     if new is None:
         found = [
-            f"no silence of {duration(min_ms)} or more came before a new epoch: as far as the log tells, one leader "
+            f"no idle gap of {duration(min_ms)} or more came before a new epoch: as far as the log shows, one leader "
             "followed the other"
         ]
     else:
         found = [
-            f"{counted(new['silences'], 'silence')} of {duration(min_ms)} or more came before a new epoch, "
+            f"{counted(new['idle_gaps'], 'idle gap')} of {duration(min_ms)} or more came before a new epoch, "
             f"{duration(new['total_ms'])} in all, the longest {duration(new['longest_ms'])}: no controller could write "
             "then, so there was no leader with a majority, or none was running"
         ]
     if same is not None:
         found.append(
-            f"{counted(same['silences'], 'silence')} within an epoch, the longest {duration(same['longest_ms'])}: the "
-            "leader stayed, and wrote nothing"
+            f"{counted(same['idle_gaps'], 'idle gap')} within an epoch, the longest {duration(same['longest_ms'])}: "
+            "the leader stayed, and wrote nothing"
         )
     return found
 

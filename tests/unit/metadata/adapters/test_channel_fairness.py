@@ -117,7 +117,7 @@ class Silent:
 
 @pytest.mark.usefixtures("small_shares")
 def test_a_channel_has_some_requests_on_their_way_and_the_others_wait_until_they_are_answered() -> None:
-    """Issue 18, row 1: what one user sends through a broker was at the controller all at once."""
+    """A broker once forwarded all requests of one user at the same time."""
 
     async def work() -> None:
         async with RunningController(1, lambda _request: heartbeat_answer()) as controller:

@@ -169,7 +169,7 @@ def test_a_request_alone_at_a_controller_that_hangs_moves_to_the_new_leader(
 def test_a_request_over_which_controllers_may_lose_their_leadership_does_not_go_from_one_to_the_next(
     is_long: bool, reached: int
 ) -> None:
-    """Issue 18, row 1: each new leader was offered what had deposed the one before it."""
+    """A request that had deposed one leader was once sent again to each leader that followed."""
 
     def answer(_request: ControllerRequest) -> Values:
         raise RuntimeError("the loop stood still for so long that another one leads")

@@ -1,4 +1,4 @@
-"""Who may call `Inspect` and `Quorum` where there is an authorizer: every call of both is judged."""
+"""The rights that calls of `Inspect` and `Quorum` need under an authorizer, which judges every call of both."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

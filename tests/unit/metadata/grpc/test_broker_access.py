@@ -1,4 +1,4 @@
-"""Who may call the service `Broker` where there is an authorizer."""
+"""The rights that calls of the service `Broker` need under an authorizer."""
 
 from collections.abc import Callable
 from dataclasses import replace

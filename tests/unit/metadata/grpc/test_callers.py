@@ -85,7 +85,7 @@ def test_a_call_has_its_clients_address_and_certificate(tmp_path: Path, *, has_t
 def test_a_connection_around_the_front_is_refused_by_every_service() -> None:
     async def main() -> list[grpc.StatusCode]:
         async with serving(FakeSource()) as rig:
-            path = rig.server.private_path
+            path = rig.server._front.server_path
             async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
                 make_stub: Any = inspect_pb2_grpc.InspectStub
                 calls = (

@@ -1,4 +1,4 @@
-"""Who is waited for until all have applied an offset, and for which offset."""
+"""Which brokers `wait_applied` waits for, and until which offset."""
 
 import asyncio
 from collections.abc import Sequence

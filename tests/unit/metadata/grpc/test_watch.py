@@ -116,7 +116,7 @@ def test_a_change_of_a_partition_of_the_image_knows_what_it_was_before() -> None
     assert change.partition.topic == "orders"
 
 
-def test_two_changes_of_one_partition_in_one_commit_are_both_told() -> None:
+def test_two_changes_of_one_partition_in_one_commit_are_both_sent() -> None:
     changes = watched(2, (leader_change(1, leader=2, isr=(2,)), leader_change(1, leader=1, isr=(1,))))[1:]
     assert [(change.previous.leader, change.partition.leader) for change in changes] == [(1, 2), (2, 1)]
     assert [change.partition.leader_epoch for change in changes] == [1, 2]

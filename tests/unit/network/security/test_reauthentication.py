@@ -1,4 +1,4 @@
-"""Who authenticates again (KIP-368), through what a listener's connection asks and not at the session alone."""
+"""Reauthentication (KIP-368), tested through the requests of a listener's connection, not only at the session."""
 
 import ssl
 from pathlib import Path

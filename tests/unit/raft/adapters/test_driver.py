@@ -48,9 +48,9 @@ def test_a_stalled_state_write_holds_back_its_messages_but_not_the_loop() -> Non
     async def scenario() -> None:
         rig = Rig()
         await rig.start()
-        rig.state_store.gate.shut()
+        rig.state_store.pause.hold()
         await rig.carry_out(Ready(quorum_state=QuorumState(leader_epoch=1), requests=(REQUEST,)))
-        await until(lambda: rig.state_store.gate.reached)
+        await until(lambda: rig.state_store.pause.reached)
         taken = rig.script.taken
         rig.script.readies.append(Ready(responses=(RESPONSE,)))
         for _ in range(50):
@@ -60,7 +60,7 @@ def test_a_stalled_state_write_holds_back_its_messages_but_not_the_loop() -> Non
         assert rig.script.taken == taken, "but nothing overtakes what waits for the disk"
         assert rig.script.inputs_of(QuorumStateWritten) == []
         assert rig.journal == []
-        rig.state_store.gate.open()
+        rig.state_store.pause.release()
         await until(lambda: "respond" in rig.journal.kinds())
         assert rig.journal.kinds() == ["state", "send", "respond"]
         assert len(rig.script.inputs_of(QuorumStateWritten)) == 1, "the core learns when its messages left"
@@ -73,13 +73,13 @@ def test_a_stalled_flush_holds_nothing_back_and_the_next_one_follows_at_once() -
     async def scenario() -> None:
         rig = Rig()
         await rig.start()
-        rig.log.flush_gate.shut()
+        rig.log.flush_pause.hold()
         await rig.carry_out(Ready(append=(batch(0),), responses=(RESPONSE,)))
-        await until(lambda: rig.log.flush_gate.reached == 1)
+        await until(lambda: rig.log.flush_pause.reached == 1)
         await rig.carry_out(Ready(append=(batch(1),)), Ready(append=(batch(2),), requests=(REQUEST,)))
         assert rig.journal.kinds() == ["append", "respond", "append", "append", "send"]
         assert rig.script.inputs_of(LogFlushed) == []
-        rig.log.flush_gate.open()
+        rig.log.flush_pause.release()
         await until(lambda: len(rig.script.inputs_of(LogFlushed)) == 2)
         assert rig.script.inputs_of(LogFlushed) == [LogFlushed(1, 0), LogFlushed(3, 0)]
         assert rig.log.flushes == 2, "all that gathered meanwhile shares the second flush"
@@ -92,11 +92,11 @@ def test_a_flush_tells_how_many_truncations_it_has_seen() -> None:
     async def scenario() -> None:
         rig = Rig()
         await rig.start()
-        rig.log.flush_gate.shut()
+        rig.log.flush_pause.hold()
         await rig.carry_out(Ready(append=(batch(0), batch(1), batch(2))))
-        await until(lambda: rig.log.flush_gate.reached == 1)
+        await until(lambda: rig.log.flush_pause.reached == 1)
         await rig.carry_out(Ready(truncate_to=1, append=(batch(1, epoch=2),)))
-        rig.log.flush_gate.open()
+        rig.log.flush_pause.release()
         await until(lambda: LogFlushed(2, 1) in rig.script.inputs)
         assert rig.script.inputs_of(LogFlushed) == [LogFlushed(3, 0), LogFlushed(2, 1)]
         await rig.driver.stop(1000)
@@ -329,10 +329,10 @@ def test_stopping_does_not_wait_for_ever() -> None:
     async def scenario() -> None:
         rig = Rig()
         await rig.start()
-        rig.log.flush_gate.shut()
+        rig.log.flush_pause.hold()
         rig.script.leaves_at_once = False
         await rig.carry_out(Ready(append=(batch(0),)))
         await rig.driver.stop(50)
-        rig.log.flush_gate.open()
+        rig.log.flush_pause.release()
 
     run(scenario())

@@ -28,7 +28,7 @@ from kquorum.storage.errors import StorageFull
 from kquorum.wire.log_batch import OffsetAndEpoch
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.raft.driver_parts import (
-    Gate,
+    PausePoint,
     RecordingNetwork,
     batch,
     follower_of,
@@ -54,11 +54,11 @@ def test_a_fetched_snapshot_takes_the_place_of_the_log_and_then_of_the_state() -
         await until(lambda: rig.script.inputs_of(SnapshotReceived))
         assert b"".join(rig.store.pieces) == b"abcde"
         assert (rig.log.log_start_offset, rig.log.end_offset) == (5, 5)
-        rig.load_gate.shut()
+        rig.load_pause.hold()
         await rig.carry_out(Ready(load_snapshot=ID, append=(batch(5), batch(6)), high_watermark=7))
         await rig.carry_out(Ready(leader=LeaderAndEpoch(1, 2)))
         assert not {"snapshot", "commit", "leader"} & set(rig.journal.kinds()), "nothing overtakes the state"
-        rig.load_gate.open()
+        rig.load_pause.release()
         await until(lambda: "leader" in rig.journal.kinds())
         told = [entry for entry in rig.journal if entry[0] in ("snapshot", "commit", "leader")]
         assert told == [("snapshot", "state at 5"), ("commit", 5, 6), ("leader", 1, 2)]
@@ -95,10 +95,10 @@ def test_the_log_is_dropped_only_when_nothing_else_is_under_way() -> None:
         rig.log.append([batch(0), batch(1)])
         await rig.start()
         rig.log.add_snapshot(ID)
-        rig.log.flush_gate.shut()
+        rig.log.flush_pause.hold()
         await rig.carry_out(Ready(append=(batch(2),)), Ready(truncate_to=2, snapshot_chunks=CHUNKS))
         assert rig.log.end_offset == 3, "the cut waits for the flush"
-        rig.log.flush_gate.open()
+        rig.log.flush_pause.release()
         await until(lambda: rig.script.inputs_of(SnapshotReceived))
         assert ("truncate", 2) in rig.journal
         assert rig.log.end_offset == 5
@@ -153,9 +153,9 @@ def test_of_two_snapshots_under_way_only_the_newer_becomes_the_state() -> None:
     async def scenario() -> None:
         rig = SnapshotRig()
         await rig.start()
-        rig.load_gate.shut()
+        rig.load_pause.hold()
         await rig.carry_out(Ready(load_snapshot=ID), Ready(load_snapshot=NEWER))
-        rig.load_gate.open()
+        rig.load_pause.release()
         await until(lambda: "snapshot" in rig.journal.kinds())
         assert rig.journal == [("snapshot", "state at 9")]
         await rig.driver.stop(1000)
@@ -228,10 +228,10 @@ PIECES = 40
 
 @dataclass
 class SlowStore(FakeStore):
-    gate: Gate = field(default_factory=Gate)
+    pause: PausePoint = field(default_factory=PausePoint)
 
     def write_chunk(self, chunk: SnapshotChunk) -> None:
-        self.gate.pass_through()
+        self.pause.pass_through()
         super().write_chunk(chunk)
 
 
@@ -273,12 +273,12 @@ def test_a_slow_disk_holds_two_pieces_in_memory_and_no_more() -> None:
         rig = SnapshotRig(node, store)
         store.finished = rig.log.add_snapshot
         leader = QuickLeader(rig.driver)
-        store.gate.shut()
+        store.pause.hold()
         rig.driver.start(rig.state_machine, leader, RecordingNetwork(rig.journal))
         await until(lambda: leader.signs_of_life > 3)
         assert leader.pieces_sent == 2
         assert node.role == "follower"
-        store.gate.open()
+        store.pause.release()
         await until(lambda: rig.log.log_start_offset == ID.offset)
         assert b"".join(store.pieces) == PIECES * PIECE
         assert leader.pieces_sent == PIECES

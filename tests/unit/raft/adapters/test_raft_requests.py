@@ -77,7 +77,7 @@ def test_requests_get_ids_of_their_own_and_answers_in_the_version_asked() -> Non
     listener.requests.respond(OutboundResponse(first.request_id, answer))
     oldest, newest = read_answer(ApiKey.VOTE, 0, old[0]), read_answer(ApiKey.VOTE, 2, new[0])
     assert (oldest.node_endpoints, newest.node_endpoints[0].host) == ((), "c1")
-    assert listener.requests.open_requests == 0
+    assert listener.requests._open == {}
 
 
 def test_a_fetch_is_answered_with_bytes_that_a_client_reads() -> None:
@@ -150,4 +150,4 @@ def test_closing_hangs_up_on_all_who_wait() -> None:
     waiting = [listener.ask(ApiKey.DESCRIBE_QUORUM, 1, request) for _ in range(2)]
     listener.requests.close()
     assert waiting == [[None], [None]]
-    assert listener.requests.open_requests == 0
+    assert listener.requests._open == {}

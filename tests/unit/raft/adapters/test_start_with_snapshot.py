@@ -30,11 +30,11 @@ def test_it_gets_the_snapshot_and_then_what_is_committed_behind_it(
 
     async def scenario() -> None:
         rig = rig_with_a_log(begins_at_snapshot=begins_at_snapshot)
-        rig.load_gate.shut()
+        rig.load_pause.hold()
         await rig.start()
         await rig.carry_out(Ready(high_watermark=9, leader=leader))
         assert not {"snapshot", "commit"} & set(rig.journal.kinds())
-        rig.load_gate.open()
+        rig.load_pause.release()
         await until(lambda: rig.driver.applied_offset == 9)
         told = [entry for entry in rig.journal if entry[0] in ("snapshot", "commit", "leader")]
         told_of_leader = ("leader", leader.leader_id, leader.epoch)

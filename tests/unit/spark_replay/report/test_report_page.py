@@ -144,7 +144,7 @@ def test_a_damaged_log_does_not_show_that_nothing_happened() -> None:
     assert "None in this time" not in page
     assert "No damage, no partition without a leader" not in page
     silent = replace(damaged, idle_gaps=replace(facts.idle_gaps, longer_than_ms=5000))
-    assert re.search("never silent for longer than [^<]*, as far as it can be read", render(silent))
+    assert re.search("no idle gap longer than [^<]*, as far as it can be read", render(silent))
 
 
 def test_damage_is_reported_first() -> None:

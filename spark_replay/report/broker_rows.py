@@ -1,4 +1,4 @@
-"""The rows of the brokers: a bar for each, or for those with something to tell where there are very many."""
+"""The timeline rows of the brokers: one bar each; of very many brokers only those with changes have a bar."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from kquorum.spark_replay.report.words import BROKER_STATES, count, listed
 from kquorum.wire.wording import counted
 
 _BAR, _LOW = 14, 26
-# With more brokers than this the number of those that do not serve is worth a row.
+# With more brokers than this, one more row shows how many of them do not serve.
 _COUNTED_FROM = 8
 
 
-def broker_lanes(facts: ReportFacts, axis: Axis) -> Iterator[Markup]:
-    """Nothing where no broker ever registered."""
+def broker_rows(facts: ReportFacts, axis: Axis) -> Iterator[Markup]:
+    """Yields nothing if no broker ever registered."""
     if not facts.brokers:
         return
     drawn = [broker for broker in facts.brokers if broker.spans is not None]
@@ -46,10 +46,10 @@ def _bar(broker: BrokerFacts, axis: Axis) -> Markup:
             style=style_of(span.state),
             height=_BAR,
         )
-        # What is short would vanish beneath its neighbours, so it comes last.
+        # A later bar is drawn over an earlier one: the short ones come last, or longer neighbours would hide them.
         for span in sorted(broker.spans or (), key=lambda span: span.start_ms - span.end_ms)
     )
-    told = listed(
+    changes = listed(
         counted(number, word)
         for number, word in (
             (broker.fencings, "fencing"),
@@ -65,7 +65,9 @@ def _bar(broker: BrokerFacts, axis: Axis) -> Markup:
         if broker.rack
         else ""
     )
-    label = f"broker {broker.broker_id}: {told or 'no change'}, unfenced for {duration(broker.unfenced_ms)}"
+    label = (
+        f"broker {broker.broker_id}: {changes or 'no change'}, unfenced for {duration(broker.unfenced_ms)}"
+    )
     return lane(f"broker {broker.broker_id}", picture(label, *bars, height=_BAR), note)
 
 
