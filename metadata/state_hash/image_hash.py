@@ -232,8 +232,8 @@ def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
     return _hash(kind, key, tuple(sorted(values.items())))
 
 
-# The hashes of quotas that came last, by key: a later change takes the same hash off again. An entity has a few numbers,
-# so nothing large is kept, as it would be with configs.
+# The hashes of quotas that came last, by key: a later change takes the same hash off again. An entity has a few
+# numbers, so nothing large is kept, as it would be with configs.
 _KNOWN_QUOTAS: Final[dict[object, tuple[object, int]]] = {}
 _MOST_KNOWN: Final = 4096
 

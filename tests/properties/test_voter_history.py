@@ -255,9 +255,9 @@ class ForgetsWhatTheSnapshotHolds(VoterHistory):
 class WaitsForTheCommit(VoterHistory):
     """The planted bug: the newest set of the log counts one step late."""
 
-    @property
-    def voters(self) -> VoterSet:
-        return self._sets[-2].voters if len(self._sets) > 1 else super().voters
+    def add(self, record: QuorumRecord) -> None:
+        super().add(record)
+        self.voters = self._sets[-2].voters if len(self._sets) > 1 else self.voters
 
 
 def check(machine: type[VoterHistoryMachine], examples: int, *phases: Phase) -> None:
