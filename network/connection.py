@@ -3,8 +3,8 @@
 import asyncio
 import os
 import ssl
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar, cast
 
 from kquorum.network.errors import (
     AuthenticationFailed,
@@ -32,8 +32,11 @@ from kquorum.wire.protocol.headers import (
 )
 
 MAX_RESPONSE_BYTES = 268_435_456
+# Kafka's answer to ApiVersions has some hundred bytes. A server that is not one must not fill the memory by its first.
+MAX_FIRST_RESPONSE_BYTES = 1_048_576
 UNSECURED = ClientSecurity()
 _CORRELATION_ID_MASK = 0x7FFF_FFFF
+T = TypeVar("T")
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -175,10 +178,18 @@ class KafkaConnection(asyncio.Protocol):
             name = api_name(request.api_key)
             raise RequestTimedOut(self.host, self.port, name, timeout_ms) from None
 
+    async def _first_answer(self, answer: Coroutine[Any, Any, T]) -> T:
+        if not self._pending:
+            self._decoder.max_frame_bytes = MAX_FIRST_RESPONSE_BYTES
+        try:
+            return await answer
+        finally:
+            self._decoder.max_frame_bytes = MAX_RESPONSE_BYTES
+
     async def common_version(self, api_key: int) -> int:
         """The highest version of an API that both sides know; asks the peer once. Raises NoCommonVersion."""
         if self._peer_versions is None:
-            self._peer_versions = await ask_versions(self)
+            self._peer_versions = await self._first_answer(ask_versions(self))
         ours, theirs = supported_versions(api_key), self._peer_versions.get(api_key)
         if theirs is None or max(ours[0], theirs[0]) > min(ours[1], theirs[1]):
             raise NoCommonVersion(self.host, self.port, api_name(api_key), ours, theirs)

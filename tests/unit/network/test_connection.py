@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kquorum.network.connection import KafkaConnection
+from kquorum.network.connection import MAX_FIRST_RESPONSE_BYTES, KafkaConnection
 from kquorum.network.errors import (
     CannotConnect,
     ConnectionLost,
@@ -308,6 +308,20 @@ def test_a_peer_that_breaks_the_protocol_is_dropped(run: RunTest, answer: bytes,
         async with peer(lambda _: answer) as port, connected(port) as connection:
             with pytest.raises(ConnectionLost, match=words):
                 await connection.send_request(_echo_entity(), FLEXIBLE)
+
+    run(test())
+
+
+def test_a_peer_may_not_fill_the_memory_with_the_versions_that_it_offers(run: RunTest) -> None:
+    """A file server on that port, or a hostile one: 30 million entries took a command to 2 GB."""
+
+    async def test() -> None:
+        async with (
+            peer(lambda _: struct.pack(">i", 2 * MAX_FIRST_RESPONSE_BYTES)) as port,
+            connected(port) as connection,
+        ):
+            with pytest.raises(ConnectionLost, match=f"the limit is {MAX_FIRST_RESPONSE_BYTES}"):
+                await connection.common_version(ApiKey.FIND_COORDINATOR)
 
     run(test())
 
