@@ -16,6 +16,7 @@ from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.configs.resolution import NodeConfigs
 from kquorum.metadata.describe.describe_request import DescribeRequest
+from kquorum.network.request_budget import AnswerInMaking
 from kquorum.raft.ports import RandomSource
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
@@ -40,6 +41,8 @@ class RequestContext(Protocol):
     def frame(self) -> bytes: ...
     @property
     def is_gone(self) -> Callable[[], bool]: ...
+    @property
+    def making(self) -> AnswerInMaking: ...
 
 
 class RequestForwarder(Protocol):
@@ -115,4 +118,5 @@ class BrokerServices:
             principal=context.principal,
             node_id=self.node_id,
             node_configs=self.node_configs,
+            note_made=context.making.note_made,
         )
