@@ -16,10 +16,15 @@ from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.configs.resolution import NodeConfigs
 from kquorum.metadata.describe.describe_request import DescribeRequest
-from kquorum.network.request_budget import AnswerInMaking
 from kquorum.raft.ports import RandomSource
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
+
+
+class MemoryCount(Protocol):
+    """Of an answer that is made in slices."""
+
+    def note_made(self, more_bytes: int) -> None: ...
 
 
 class RequestContext(Protocol):
@@ -42,7 +47,7 @@ class RequestContext(Protocol):
     @property
     def is_gone(self) -> Callable[[], bool]: ...
     @property
-    def making(self) -> AnswerInMaking: ...
+    def making(self) -> MemoryCount: ...
 
 
 class RequestForwarder(Protocol):
