@@ -160,7 +160,7 @@ def _question(
     """Its answer is as long as the cluster has such things; all of a request is allowed, or nothing."""
 
     def slices(question: DescribeRequest, _refused: Sequence[Any]) -> Iterator[EncodedBody | None]:
-        return encoded_in_slices(describe(question), question.version)
+        return encoded_in_slices(describe(question), question.version, question.note_made)
 
     return SlicedQuestion(api_key, authorization, entry_limit=EntryLimit.USUAL, slices=slices)
 

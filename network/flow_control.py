@@ -31,6 +31,7 @@ class FlowControl:
         "held_requests",
         "is_muted",
         "is_paused",
+        "unsent_bytes",
     )
 
     def __init__(
@@ -55,6 +56,7 @@ class FlowControl:
         self._is_forgotten = False
         self._on_room = on_room
         self.held_bytes = self.half_read_bytes = self.held_requests = self.held_first = 0
+        self.unsent_bytes = 0
         self.is_paused = False
         # Paused for want of room in the budget, not for anything of its own.
         self.is_muted = False
@@ -82,11 +84,12 @@ class FlowControl:
         received, replies = self._received, self._replies
         half_read_bytes = received.half_read_bytes
         held_bytes = half_read_bytes + received.queued_bytes + replies.request_bytes + replies.held_bytes
-        held_bytes += self._output.unsent_bytes
+        held_bytes += (unsent_bytes := self._output.unsent_bytes)
         requests = (replies.unanswered, replies.unanswered_first)
-        if held_bytes != self.held_bytes or requests != (self.held_requests, self.held_first):
+        has_changed = held_bytes != self.held_bytes or unsent_bytes != self.unsent_bytes
+        if has_changed or requests != (self.held_requests, self.held_first):
             self._state.counters.pending_requests += replies.unanswered - self.held_requests
-            self._budget.hold(self, held_bytes, half_read_bytes, *requests)
+            self._budget.hold(self, held_bytes, half_read_bytes, *requests, unsent_bytes)
         if self._forgetting is not None and not replies.unanswered:
             self._forget()
 

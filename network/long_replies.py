@@ -7,7 +7,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from kquorum.network.requests import Reply
+from kquorum.network.request_budget import AnswerInMaking
+from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.turns import Work, turns_of
 from kquorum.wire.protocol.headers import EncodedBody
 
@@ -15,27 +16,74 @@ log = logging.getLogger("network.long_replies")
 
 
 def reply_in_slices(
-    advance: Callable[[], EncodedBody | None], reply: Reply, is_gone: Callable[[], bool] = lambda: False
+    advance: Callable[[], EncodedBody | None], reply: Reply, context: RequestContext | None = None
 ) -> None:
     """Call `advance` until it gives the answer: now for the first slice, and for the others when the turn of all
-    connections has room (`network.turns`), so that a hundred clients with long answers take no more time than one.
-    Nothing more is made for a connection that is gone.
+    connections has room (`network.turns`), so that a hundred clients with long answers take no more time than one, and
+    when the budget has room (`network.request_budget`), so that they take no more memory than it has. Nothing more is
+    made for a connection that is gone.
 
     What `advance` raises at once is the caller's; later the peer is left without an answer, which ends its connection.
     """
-    answer = advance()
+    making = AnswerInMaking() if context is None else context.making
+    try:
+        answer = advance()
+    except BaseException:
+        making.end()
+        raise
     if answer is not None:
+        making.end()
         reply(answer)
     else:
-        turns_of(asyncio.get_running_loop()).ask(Work(lambda: _go_on(advance, reply, is_gone)))
+        _LongReply(advance, reply, context, making).ask()
 
 
-def _go_on(advance: Callable[[], EncodedBody | None], reply: Reply, is_gone: Callable[[], bool]) -> None:
-    if is_gone():
-        reply(None)
-        return
-    try:
-        reply_in_slices(advance, reply, is_gone)
-    except Exception:
-        log.exception("a long answer could not be made")
-        reply(None)
+class _LongReply:
+    def __init__(
+        self,
+        advance: Callable[[], EncodedBody | None],
+        reply: Reply,
+        context: RequestContext | None,
+        making: AnswerInMaking,
+    ) -> None:
+        self._advance = advance
+        self._reply = reply
+        self._context = context
+        self._making = making
+        self._forget = None if context is None else context.when_gone(making.go_on_anyway)
+
+    def ask(self) -> None:
+        turns_of(asyncio.get_running_loop()).ask(Work(self._go_on))
+
+    def _go_on(self) -> None:
+        answer = None
+        if self._context is None or not self._context.is_gone():
+            if not self._making.may_go_on(self.ask):
+                return
+            try:
+                answer = self._advance()
+            except Exception:
+                log.exception("a long answer could not be made")
+            else:
+                if answer is None:
+                    self.ask()
+                    return
+        self._making.end()
+        if self._forget is not None:
+            self._forget()
+        self._reply(answer)
+
+
+async def room_for(context: RequestContext) -> None:
+    """Wait until the budget has room for an answer that is made as a whole, or the connection has gone. The caller ends
+    `context.making` when the answer is there."""
+    making = context.making
+    while not context.is_gone():
+        has_room = asyncio.Event()
+        if making.may_go_on(has_room.set):
+            return
+        forget = context.when_gone(making.go_on_anyway)
+        try:
+            await has_room.wait()
+        finally:
+            forget()

@@ -12,6 +12,10 @@ is served, and beyond twice its bytes one after the other, whatever each connect
 and its brokers together (`network.turns.goes_first`) neither waits for that nor counts: it is short, and thousands of
 followers may each wait for the log to grow.
 
+An answer that is made in slices, or in a thread, asks for room before each part. Without room one such answer at a time
+is made, and the next only while peers have less than the budget to read: each would add to what they do not read. The
+bytes of its parts count as soon as they are made.
+
 Kafka reserves the announced size of a frame before reading it. Here only bytes that came count, or a peer could take
 the whole budget with the four bytes that announce a frame.
 """
@@ -34,10 +38,55 @@ class Holder(Protocol):
     held_requests: int
     # Of the requests, those that go first.
     held_first: int
+    # Of the bytes, output that the peer has not read.
+    unsent_bytes: int
 
     def room_may_be_back(self) -> None:
         """Go on if there is room, else ask to wait again."""
         ...
+
+
+class AnswerInMaking:
+    """An answer that takes long: `budget` counts the bytes of its parts until `end`. Without a budget nothing counts,
+    and there is always room."""
+
+    __slots__ = ("_budget", "_go_on", "made_bytes")
+
+    def __init__(self, budget: "RequestBudget | None" = None) -> None:
+        self._budget = budget
+        self._go_on: Callable[[], object] | None = None
+        self.made_bytes = 0
+
+    def note_made(self, more_bytes: int) -> None:
+        if self._budget is not None:
+            self.made_bytes += more_bytes
+            self._budget.note_made(more_bytes)
+
+    def may_go_on(self, go_on: Callable[[], object]) -> bool:
+        """To be asked right before the next part is made. If it may not be made, `go_on` is called once, when it
+        may, or when the connection has gone (`go_on_anyway`)."""
+        if self._budget is None or self._budget.may_make(self):
+            return True
+        self._go_on = go_on
+        return False
+
+    def go_on_anyway(self) -> None:
+        """The connection is gone: what waits for room has only to end."""
+        if self._budget is not None and self._go_on is not None:
+            self._budget.leave_making(self)
+            self.room_may_be_back()
+
+    def room_may_be_back(self) -> None:
+        go_on, self._go_on = self._go_on, None
+        if go_on is not None:
+            go_on()
+
+    def end(self) -> None:
+        """The answer is whole, and counts as output from now on; or it is given up. More than once changes nothing."""
+        if self._budget is not None:
+            budget, self._budget, self._go_on = self._budget, None, None
+            budget.leave_making(self)
+            budget.note_made(-self.made_bytes)
 
 
 class RequestBudget:
@@ -53,7 +102,11 @@ class RequestBudget:
         self._for_twice: dict[Holder, None] = {}
         self._for_requests: dict[Holder, None] = {}
         self._for_twice_requests: dict[Holder, None] = {}
+        # Answers in the making that wait for room, and the one that goes on without.
+        self._for_making: dict[AnswerInMaking, None] = {}
+        self._favoured_answer: AnswerInMaking | None = None
         self.held_bytes = 0
+        self.unsent_bytes = 0
         self.half_read_bytes = 0
         self.held_requests = 0
         self.held_first = 0
@@ -61,7 +114,7 @@ class RequestBudget:
     @property
     def waiting(self) -> int:
         lines = (self._for_bytes, self._for_twice, self._for_requests, self._for_twice_requests)
-        return sum(map(len, lines))
+        return sum(map(len, lines)) + len(self._for_making)
 
     def hold(
         self,
@@ -70,18 +123,22 @@ class RequestBudget:
         half_read_bytes: int,
         held_requests: int,
         held_first: int = 0,
+        unsent_bytes: int = 0,
     ) -> None:
-        """Tell what a connection holds now; the bytes of a half-read frame are among all its bytes, the requests that
-        go first among all its requests."""
+        """Tell what a connection holds now; the bytes of a half-read frame and of output are among all its bytes, the
+        requests that go first among all its requests."""
         bytes_more, requests_more = held_bytes - holder.held_bytes, held_requests - holder.held_requests
         self.held_bytes += bytes_more
         self.half_read_bytes += half_read_bytes - holder.half_read_bytes
         self.held_requests += requests_more
+        unsent_more = unsent_bytes - holder.unsent_bytes
+        self.unsent_bytes += unsent_more
         first_more = held_first - holder.held_first
         self.held_first += first_more
         holder.held_bytes, holder.half_read_bytes = held_bytes, half_read_bytes
         holder.held_requests, holder.held_first = held_requests, held_first
-        if bytes_more < 0 or requests_more < 0 or requests_more < first_more:
+        holder.unsent_bytes = unsent_bytes
+        if bytes_more < 0 or unsent_more < 0 or requests_more < 0 or requests_more < first_more:
             self._wake_soon()
 
     def may_read(self, holder: Holder) -> bool:
@@ -112,11 +169,42 @@ class RequestBudget:
         return False
 
     def _room_for_requests(self) -> int:
-        """How many more may be served, whatever their connections are guaranteed. One may always be: only answers
-        make room."""
+        """How many more may be served, whatever their connections are guaranteed. One may be where only answers make
+        room, but none where peers have to read what fills the memory."""
         limits, served = self._limits, self.held_requests - self.held_first
+        if self.unsent_bytes >= 2 * limits.max_bytes:
+            return 0
         most = 2 * limits.max_requests if self.held_bytes < 2 * limits.max_bytes else 1
         return max(0, most - served)
+
+    def note_made(self, more_bytes: int) -> None:
+        """Parts of an answer have been made; fewer if the answer is whole, or given up."""
+        self.held_bytes += more_bytes
+        if more_bytes < 0:
+            self._wake_soon()
+
+    def may_make(self, answer: AnswerInMaking) -> bool:
+        """If not, the answer waits and hears of it when the next part may be made."""
+        if answer is self._favoured_answer or self.held_bytes < self._limits.max_bytes:
+            return True
+        if not self._for_making and self._may_favour_answer():
+            self._favoured_answer = answer
+            return True
+        self._for_making[answer] = None
+        if self._may_favour_answer():
+            self._wake_soon()
+        return False
+
+    def leave_making(self, answer: AnswerInMaking) -> None:
+        self._for_making.pop(answer, None)
+        if answer is self._favoured_answer:
+            self._favoured_answer = None
+            self._wake_soon()
+
+    def _may_favour_answer(self) -> bool:
+        """Output makes room by itself: its peer reads it, or is closed. Neither a request that waits for its answer
+        nor a half-read frame does, so these do not keep the answer waiting."""
+        return self._favoured_answer is None and self.unsent_bytes < self._limits.max_bytes
 
     def leave(self, holder: Holder) -> None:
         """Wait for bytes no more."""
@@ -148,6 +236,7 @@ class RequestBudget:
         self._wake_first(self._for_requests, limits.max_requests - self.held_requests)
         self._wake_first(self._for_bytes, _chunks(limits.max_bytes - self.held_bytes))
         self._wake_first(self._for_twice, _chunks(2 * limits.max_bytes - self.held_bytes))
+        self._wake_answers()
         if self._favoured is None and self.held_bytes - self.half_read_bytes < limits.max_bytes:
             self._favour_one()
         if self._has_room_for_more():
@@ -157,6 +246,20 @@ class RequestBudget:
         for holder in tuple(line)[: max(0, most)]:
             if line.pop(holder, self) is None:
                 holder.room_may_be_back()
+
+    def _wake_answers(self) -> None:
+        """Each asks again before it makes its next part."""
+        if self.held_bytes < self._limits.max_bytes:
+            woken = tuple(self._for_making)[: _chunks(self._limits.max_bytes - self.held_bytes)]
+        elif self._for_making and self._may_favour_answer():
+            woken = (next(iter(self._for_making)),)
+            self._favoured_answer = woken[0]
+        else:
+            return
+        for answer in woken:
+            del self._for_making[answer]
+        for answer in woken:
+            answer.room_may_be_back()
 
     def _favour_one(self) -> None:
         for line in (self._for_bytes, self._for_twice):
@@ -174,6 +277,7 @@ class RequestBudget:
             or (self._for_requests and self.held_requests < limits.max_requests)
             or (self._for_bytes and self.held_bytes < limits.max_bytes)
             or (self._for_twice and self.held_bytes < 2 * limits.max_bytes)
+            or (self._for_making and (self.held_bytes < limits.max_bytes or self._may_favour_answer()))
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kquorum.network.limits import ServerLimits
+from kquorum.network.request_budget import AnswerInMaking
 from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 
@@ -25,7 +26,7 @@ class RequestContext:
     1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL). `max_elements` tells by api key how many elements this listener reads, for a
     request that is inside of this one; `elements` is how many this one has. `is_gone` says whether the connection is
     gone, so that an answer goes nowhere; `when_gone` calls back once when that happens, unless what it returns is
-    called before.
+    called before. An answer in slices tells `making` how much memory it takes, and asks it for room.
     """
 
     connection_id: int
@@ -41,6 +42,7 @@ class RequestContext:
     elements: int = 0
     is_gone: Callable[[], bool] = field(default=lambda: False, compare=False, repr=False)
     when_gone: WhenGone = field(default=lambda _call: _nothing_to_forget, compare=False, repr=False)
+    making: AnswerInMaking = field(default_factory=AnswerInMaking, compare=False, repr=False)
 
 
 # Called once for each request, from the loop's thread, now or later. A Response is encoded in the request's version, an

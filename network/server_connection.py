@@ -341,7 +341,11 @@ class ServerConnection(asyncio.Protocol):
             return
         must_close = not frames[-1]
         self._deadlines.active_at_s = self._loop.time()
-        self._state.counters.sent_bytes += self._output.write(frames)
+        size = self._output.write(frames)
+        self._state.counters.sent_bytes += size
+        if size > _BURST_BYTES:
+            # Right now: the next long answer asks for room in the same turn.
+            self._output.look()
         if must_close:
             self.close()
 

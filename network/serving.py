@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kquorum.network.aside import is_long_to_read
 from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
 from kquorum.network.replies import PendingReply, ReplyQueue, nothing
+from kquorum.network.request_budget import AnswerInMaking
 from kquorum.network.requests import RequestContext
 from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.server_state import Claim, Peer, ServerState
@@ -190,6 +191,7 @@ class RequestServing:
             self._state.limits.max_elements,
             is_gone=self._is_gone,
             when_gone=self._replies.when_closed,
+            making=AnswerInMaking(self._state.shared.budget),
         )
 
     def _is_gone(self) -> bool:

@@ -29,7 +29,7 @@ from kquorum.metadata.adapters.requests import refused as refused_body
 from kquorum.metadata.authorizer.authorization import Authorization
 from kquorum.metadata.authorizer.gate import AuthorizationResult
 from kquorum.network.aside import Aside, is_long
-from kquorum.network.long_replies import reply_in_slices
+from kquorum.network.long_replies import reply_in_slices, room_for
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_schema import Request, Response
@@ -57,6 +57,7 @@ class BrokerListener:
         self._waits: set[asyncio.Task[Any]] = set()
         self._has_ended_waits = False
         self._long_answers = Aside("long-answers")
+        self._long_answer_turn = asyncio.Lock()
         self.supported = {api_key: api.versions for api_key, api in apis.items()}
 
     def handle(self, context: RequestContext, request: Request[Response], reply: Reply) -> None:
@@ -89,7 +90,7 @@ class BrokerListener:
             services.authorizer.judge_in_slices(authorization, asked, services.cache.image),
             lambda verdict: api.slices(services.describe_request(context, verdict.body), verdict.refused),
         )
-        reply_in_slices(slices.__next__, reply, context.is_gone)
+        reply_in_slices(slices.__next__, reply, context)
 
     def _go_on(
         self,
@@ -119,7 +120,7 @@ class BrokerListener:
                 answered = partial(self._answered, api, context, request, passage)
                 self._answer(context, answered, reply, aside=api.is_pure and is_long(context.frame))
             case Sliced():
-                reply_in_slices(api.begin(context, request, self._services), reply, context.is_gone)
+                reply_in_slices(api.begin(context, request, self._services), reply, context)
             case LocalAsync():
                 self._wait_for(api, context, request, reply)
             case Forwarded():
@@ -166,22 +167,33 @@ class BrokerListener:
     ) -> None:
         """Now, or `aside` in the thread of long answers."""
         if aside:
-            self._tasks.run(self._answer_aside(context.header.api_version, make, reply))
+            self._tasks.run(self._answer_aside(context, make, reply))
         else:
             reply(make())
 
-    async def _answer_aside(self, version: int, make: Callable[[], Answer], reply: Reply) -> None:
+    async def _answer_aside(self, context: RequestContext, make: Callable[[], Answer], reply: Reply) -> None:
+        """One after the other: an answer counts when it is there, and the next one asks for room after that."""
+
         def encoded() -> EncodedBody | None:
             answer = make()
             if answer is None or isinstance(answer, EncodedBody):
                 return answer
-            return EncodedBody(encode_body(answer, version))
+            return EncodedBody(encode_body(answer, context.header.api_version))
 
         answer: EncodedBody | None = None
+        is_answered = False
         try:
-            answer = await self._long_answers.make(encoded)
+            async with self._long_answer_turn:
+                await room_for(context)
+                if not context.is_gone():
+                    answer = await self._long_answers.make(encoded)
+                context.making.end()
+                reply(answer)
+                is_answered = True
         finally:
-            reply(answer)
+            if not is_answered:
+                context.making.end()
+                reply(None)
 
     def _wait_for(
         self, api: LocalAsync, context: RequestContext, request: Request[Response], reply: Reply

@@ -18,6 +18,7 @@ def begin_metadata(context: RequestContext, request: MetadataRequest, services: 
         context.listener_name,
         services.client_access(context),
         creates_topics=creation is not None,
+        note_made=context.making.note_made,
     )
     if creation is None:
         return work.advance

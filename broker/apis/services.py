@@ -21,6 +21,12 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 
 
+class MemoryCount(Protocol):
+    """Of an answer that is made in slices."""
+
+    def note_made(self, more_bytes: int) -> None: ...
+
+
 class RequestContext(Protocol):
     """The part of network.requests.RequestContext that handlers read."""
 
@@ -40,6 +46,8 @@ class RequestContext(Protocol):
     def frame(self) -> bytes: ...
     @property
     def is_gone(self) -> Callable[[], bool]: ...
+    @property
+    def making(self) -> MemoryCount: ...
 
 
 class RequestForwarder(Protocol):
@@ -115,4 +123,5 @@ class BrokerServices:
             principal=context.principal,
             node_id=self.node_id,
             node_configs=self.node_configs,
+            note_made=context.making.note_made,
         )

@@ -9,7 +9,7 @@ Sans-IO: the caller advances the work slice by slice and may serve others in bet
 answer shows half an update; concurrent works share encoded topics through the cache.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -51,8 +51,11 @@ SLICE_TOPICS: Final = 10_000
 SLICE_ASKED: Final = 1_000
 ERROR_COST: Final = 2
 SLICE_DECISIONS: Final = 1_000
+SLICE_MADE_BYTES: Final = 1_048_576
 # Clients of a few releases and listeners; what more there are share these.
 MOST_CACHES: Final = 4
+# A longer answer is put together in a slice of its own: its caller may have to wait for memory.
+MOST_BYTES_AT_ONCE: Final = 65_536
 
 _CacheKey = tuple[str, TopicsLayout, int]
 
@@ -97,14 +100,16 @@ class MetadataResponses:
         access: ClientAccess = UNLIMITED,
         *,
         creates_topics: bool = True,
+        note_made: Callable[[int], object] = lambda _bytes: None,
     ) -> "MetadataWork":
-        """`creates_topics` as for `request_view`."""
+        """`creates_topics` as for `request_view`; `note_made` is called with the number of bytes that a slice has made
+        for this answer alone."""
         if self._brokers is not image.cluster.brokers:
             self._brokers = image.cluster.brokers
             self._states.clear()
             self._frames.clear()
         view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
-        return MetadataWork(view, request, self._cached(view), self._frame(view, request))
+        return MetadataWork(view, request, self._cached(view), self._frame(view, request), note_made)
 
     def _cached(self, view: RequestView) -> _TopicEncodingCache:
         state = self._states.get(view.listener_name)
@@ -144,6 +149,7 @@ class MetadataWork:
         request: MetadataRequest,
         cached: _TopicEncodingCache,
         frame: tuple[bytes, bytes],
+        note_made: Callable[[int], object],
     ) -> None:
         self._view = view
         self._layout = TopicsLayout.of(view.version)
@@ -152,6 +158,7 @@ class MetadataWork:
         self._is_of_all = view.access.is_unlimited and asks_for_all(request, view.version)
         self._asked = AskedTopics()
         self._pieces: list[bytes] = []
+        self._note_made = note_made
         self._slices = self._make(request)
 
     @property
@@ -171,6 +178,7 @@ class MetadataWork:
 
     def _fill_in_operations(self) -> Iterator[None]:
         """Topics are encoded for all clients alike; what this one may do with each stands at its end."""
+        made_bytes = 0
         tags = 1 if self._layout.is_flexible else 0
         for place, topic in enumerate(self._asked.topics):
             piece = self._pieces[place]
@@ -178,10 +186,19 @@ class MetadataWork:
             self._pieces[place] = (
                 piece[: len(piece) - 4 - tags] + operations_bytes + piece[len(piece) - tags :]
             )
-            if place % SLICE_DECISIONS == SLICE_DECISIONS - 1:
+            made_bytes += len(piece)
+            if place % SLICE_DECISIONS == SLICE_DECISIONS - 1 or made_bytes >= SLICE_MADE_BYTES:
+                self._note_made(made_bytes)
+                made_bytes = 0
                 yield
 
     def _make(self, request: MetadataRequest) -> Iterator[None]:
+        """Ends a slice where it yields."""
+        yield from self._make_pieces(request)
+        if sum(map(len, self._pieces)) > MOST_BYTES_AT_ONCE:
+            yield
+
+    def _make_pieces(self, request: MetadataRequest) -> Iterator[None]:
         """Ends a slice where it yields."""
         done = self._cached.all_topics if self._is_of_all else None
         if done is not None and done[0] is self._view.image.topics:

@@ -186,7 +186,7 @@ class ControllerListener:
             self._gate.judge_in_slices(api.authorization, request, self._image(), self._topics()),
             lambda verdict: api.slices(self._question(context, verdict.body), verdict.refused),
         )
-        reply_in_slices(slices.__next__, reply, context.is_gone)
+        reply_in_slices(slices.__next__, reply, context)
 
     def _hand_over(
         self,
@@ -232,6 +232,7 @@ class ControllerListener:
             node_id=self._node_id,
             is_controller=True,
             node_configs=self._node_configs,
+            note_made=context.making.note_made,
         )
 
     def _serve_envelope(self, context: RequestContext, envelope: EnvelopeRequest, reply: Reply) -> None:

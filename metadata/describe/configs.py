@@ -7,8 +7,8 @@ was named ListClientMetricsResources.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, repeat
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType, Update
@@ -154,6 +154,25 @@ class Entry:
             documentation=definition.documentation if definition and wanted.documentation else None,
         )
 
+    def described_bytes(self, wanted: Wanted) -> int:
+        """About what `described` takes in the answer."""
+        size = _ENTRY_BYTES + len(self.name)
+        definition = definition_of(self.resource_type, self.name)
+        if definition and wanted.documentation:
+            size += len(definition.documentation or "")
+        if is_sensitive(self.resource_type, self.name):
+            return size
+        size += _text_bytes(self.value)
+        if wanted.synonyms:
+            size += sum(_SYNONYM_BYTES + len(each.name) + _text_bytes(each.value) for each in self.found)
+        return size
+
+
+def _text_bytes(text: str | None) -> int:
+    if text is None:
+        return 0
+    return len(text) if text.isascii() else len(text.encode())
+
 
 def shown_value(definition: ConfigDefinition | None, value: str | None) -> str | None:
     """As Kafka writes what it understood: `TRUE` is true, ` 5 ` is 5; anything else as it is."""
@@ -171,9 +190,15 @@ def _text(value: ConfigValue) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-# Of all resources of a request together: some 3,000 topics with all their configs, and an answer of some 20 MB. A
-# resource may be named more than once, so a short request could otherwise ask for an answer without bound.
+# Of all resources of a request together: some 3,000 topics with all their configs. A resource may be named more than
+# once, so a short request could otherwise ask for an answer without bound.
 MOST_ENTRIES: Final = 100_000
+# Of the answer. A value may have 32 KB, and stands in the answer a second time as a synonym, so the number of configs
+# does not bound the bytes.
+MOST_BYTES: Final = 20_000_000
+# What an entry and a synonym take besides their texts, at most: numbers, flags, and the lengths of the texts.
+_ENTRY_BYTES: Final = 24
+_SYNONYM_BYTES: Final = 8
 # A resource makes all its entries, also where the request asks for some of them only.
 _ENTRIES_OF: Final = {
     TOPIC: len(TOPIC_CONFIGS),
@@ -183,50 +208,73 @@ _ENTRIES_OF: Final = {
 }
 
 
-def _results(
-    question: DescribeRequest, request: DescribeConfigsRequest
-) -> Iterator[tuple[DescribeConfigsResult, int]]:
-    """Each resource's result, made when it is asked for, with how many entries were made for it. The resources that
-    exceed `MOST_ENTRIES` are refused."""
+@dataclass(frozen=True, slots=True)
+class Made:
+    """`entries` are all that were made for the result, `size` about its bytes in the answer."""
+
+    result: DescribeConfigsResult
+    entries: int = 1
+    size: int = 0
+
+
+def _results(question: DescribeRequest, request: DescribeConfigsRequest) -> Iterator[Made]:
+    """Each resource's result, made when it is asked for. Where `MOST_ENTRIES` or
+    `MOST_BYTES` is exceeded, the resource that exceeds it and all resources behind it are refused."""
     wanted = Wanted(synonyms=request.include_synonyms, documentation=request.include_documentation)
-    total = 0
-    for asked in request.resources:
+    resources = iter(request.resources)
+    total, left_bytes = 0, MOST_BYTES
+    excess = ""
+    for asked in resources:
         entries = _ENTRIES_OF.get(asked.resource_type, 1)
         total += entries
-        if total <= MOST_ENTRIES:
-            yield _result(question, asked, wanted), entries
+        if total > MOST_ENTRIES:
+            excess = f"one answer has at most {MOST_ENTRIES} configs"
         else:
-            yield (
-                DescribeConfigsResult(
-                    error_code=ErrorCode.policy_violation,
-                    error_message=f"one answer has at most {MOST_ENTRIES} configs; ask for fewer resources",
-                    resource_type=asked.resource_type,
-                    resource_name=asked.resource_name,
-                ),
-                1,
-            )
+            result = _result(question, asked, wanted, left_bytes)
+            if result is not None:
+                left_bytes -= result.size
+                yield replace(result, entries=entries)
+                continue
+            excess = f"one answer has at most {MOST_BYTES} bytes of configs"
+        yield Made(_excessive(asked, excess), entries)
+        break
+    for asked in resources:
+        yield Made(_excessive(asked, excess))
+
+
+def _excessive(asked: DescribeConfigsResource, excess: str) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=ErrorCode.policy_violation,
+        error_message=f"{excess}; ask for fewer resources",
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+    )
 
 
 def _result(
-    question: DescribeRequest, asked: DescribeConfigsResource, wanted: Wanted
-) -> DescribeConfigsResult:
+    question: DescribeRequest, asked: DescribeConfigsResource, wanted: Wanted, most_bytes: int
+) -> Made | None:
+    """None if the result has more than `most_bytes`: it is measured before any of it is made."""
     resource = ConfigResource(asked.resource_type, asked.resource_name)
     error = ApiError(ErrorCode.none)
-    configs: list[DescribeConfigsResourceResult] = []
+    entries: list[Entry] = []
     # No keys asked for are all of them, as null is.
     keys = frozenset(asked.configuration_keys or ())
     try:
-        entries = _entries(question, resource)
-        configs = [entry.described(wanted) for entry in entries if not keys or entry.name in keys]
+        entries = [entry for entry in _entries(question, resource) if not keys or entry.name in keys]
     except ApiError as refused:
         error = refused
-    return DescribeConfigsResult(
+    size = sum(entry.described_bytes(wanted) for entry in entries)
+    if size > most_bytes:
+        return None
+    result = DescribeConfigsResult(
         error_code=error.code,
         error_message=error.message or "",
         resource_type=resource.type,
         resource_name=resource.name,
-        configs=tuple(configs),
+        configs=tuple(entry.described(wanted) for entry in entries),
     )
+    return Made(result, size=size)
 
 
 def _entries(question: DescribeRequest, resource: ConfigResource) -> list[Entry]:
@@ -381,6 +429,7 @@ _DESCRIBERS: Mapping[
 
 # Of a slice: some 5 ms. A slice has a whole resource at least.
 ENTRIES_AT_ONCE: Final = 300
+BYTES_AT_ONCE: Final = 262_144
 _THROTTLE_TIME_BYTES: Final = 4
 
 
@@ -395,14 +444,15 @@ def describe_configs(
     start, end = _around_results(version, is_flexible=is_flexible)
     parts: list[bytes] = []
     part: list[DescribeConfigsResult] = []
-    entries, total = 0, len(request.resources) + len(refused)
-    results = chain(_results(question, request), zip(refused, repeat(1)))
-    for number, (result, its_entries) in enumerate(results, 1):
-        part.append(result)
-        entries += its_entries
-        if entries >= ENTRIES_AT_ONCE and number < total:
+    entries, size, total = 0, 0, len(request.resources) + len(refused)
+    for number, made in enumerate(chain(_results(question, request), map(Made, refused)), 1):
+        part.append(made.result)
+        entries += made.entries
+        size += made.size
+        if (entries >= ENTRIES_AT_ONCE or size >= BYTES_AT_ONCE) and number < total:
             parts.append(_encoded_results(part, version, is_flexible=is_flexible))
-            part, entries = [], 0
+            question.note_made(len(parts[-1]))
+            part, entries, size = [], 0, 0
             yield None
     parts.append(_encoded_results(part, version, is_flexible=is_flexible))
     count = array_length(total, is_flexible=is_flexible)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+from kquorum.metadata.describe.describe_request import not_counted
 from kquorum.wire import message_codec
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.arrays import array_length
@@ -48,8 +49,11 @@ def ordered(
             yield None
 
 
-def encoded_in_slices(answer: Response | Elements, version: int) -> Iterator[EncodedBody | None]:
-    """None after each slice of work, and last the response."""
+def encoded_in_slices(
+    answer: Response | Elements, version: int, note_made: Callable[[int], object] = not_counted
+) -> Iterator[EncodedBody | None]:
+    """None after each slice of work, and last the response. `note_made` is called with the number of bytes that a slice
+    has made."""
     if not isinstance(answer, Elements):
         yield EncodedBody(message_codec.encode(answer, version))
         return
@@ -72,6 +76,7 @@ def encoded_in_slices(answer: Response | Elements, version: int) -> Iterator[Enc
             continue
         if some:
             parts.append(encoded(some))
+            note_made(len(parts[-1]))
             count += len(some)
             some = []
         yield None

@@ -14,6 +14,7 @@ class Peer:
         self.name = name
         self.told = told
         self.held_bytes = self.half_read_bytes = self.held_requests = self.held_first = 0
+        self.unsent_bytes = 0
 
     def room_may_be_back(self) -> None:
         if self.budget.may_read(self) and self.may_serve():
@@ -22,5 +23,13 @@ class Peer:
     def may_serve(self, frame: bytes = USUAL) -> bool:
         return self.budget.may_serve(self, frame)
 
-    def holds(self, held_bytes: int, requests: int = 0, *, first: int = 0, amid_frame: bool = False) -> None:
-        self.budget.hold(self, held_bytes, held_bytes if amid_frame else 0, requests, first)
+    def holds(
+        self,
+        held_bytes: int,
+        requests: int = 0,
+        *,
+        first: int = 0,
+        amid_frame: bool = False,
+        unsent_bytes: int = 0,
+    ) -> None:
+        self.budget.hold(self, held_bytes, held_bytes if amid_frame else 0, requests, first, unsent_bytes)

@@ -2,19 +2,23 @@
 
 import asyncio
 import logging
+import socket
 from typing import Any
 
 import pytest
 
+from kquorum.network.limits import BudgetLimits, ServerLimits
 from kquorum.network.long_replies import reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
+from kquorum.network.server import SharedLimits
 from kquorum.wire.message_codec import encode
 from kquorum.wire.protocol.frames import FrameDecoder
-from kquorum.wire.protocol.headers import EncodedBody
+from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
 from tests.support.kio.frames import decode_response
-from tests.support.network.peers import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
+from tests.support.network.peers import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving, until
 
 LONG = 50
+HEADER = RequestHeader(ECHO, FLEXIBLE, 1, None)
 
 
 def answer(text: str) -> EncodedBody:
@@ -86,6 +90,63 @@ def test_a_fault_in_a_later_slice_ends_the_connection(caplog: pytest.LogCaptureF
     assert "a long answer could not be made" in caplog.text
 
 
+def test_what_slow_readers_do_not_read_bounds_the_answers_that_are_made() -> None:
+    """200 clients that asked for 20 MB each and read nothing took a broker to 4 GB: all the answers were made."""
+    budget, size, slices, clients = 8_000_000, 4_000_000, 10, 20
+    shared, whole = SharedLimits(budget=BudgetLimits(max_bytes=budget)), list[int]()
+    most = 0
+
+    def handler(context: RequestContext, request: Any, reply: Reply) -> None:
+        if request.key == "short":
+            reply(answer("short"))
+            return
+        left = iter(range(slices))
+        data = answer("x" * 30_000).data
+
+        def advance() -> EncodedBody | None:
+            nonlocal most
+            most = max(most, shared.budget.held_bytes)
+            if next(left, None) is not None:
+                context.making.note_made(size // slices)
+                return None
+            whole.append(1)
+            return EncodedBody(data + bytes(size))
+
+        reply_in_slices(advance, reply, context)
+
+    async def ask() -> None:
+        limits = ServerLimits(drain_timeout_ms=10)
+        async with serving(handler, shared=shared, limits=limits) as server:
+            slow: list[asyncio.StreamWriter] = []
+            for number in range(clients):
+                # What the kernel takes is small beside an answer.
+                client = socket.socket()
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                client.connect((HOST, server.bound_port))
+                _, writer = await asyncio.open_connection(sock=client)
+                writer.transport.pause_reading()  # type: ignore[attr-defined]
+                writer.write(echo_request("long", number))
+                slow.append(writer)
+            await until(lambda: shared.budget.waiting >= 5)
+            fair_reader, fair = await asyncio.open_connection(HOST, server.bound_port)
+            fair.write(echo_request("short", 1))
+            assert await responses(fair_reader, 1) == ["short"]
+            assert len(whole) < clients
+            assert max(most, shared.budget.held_bytes) <= 3 * budget + 2 * size
+            for writer in slow[:-1]:
+                writer.transport.abort()
+            slow[-1].transport.resume_reading()  # type: ignore[attr-defined]
+            fair.write(echo_request("long", 2))
+            async with asyncio.timeout(60):
+                await fair_reader.readexactly(size)
+            fair.close()
+            slow[-1].transport.abort()
+            await until(lambda: shared.budget.held_bytes == 0)
+            assert shared.budget.waiting == shared.budget.unsent_bytes == 0
+
+    asyncio.run(ask())
+
+
 def test_nothing_more_is_made_for_a_connection_that_is_gone() -> None:
     made: list[int] = []
 
@@ -95,7 +156,8 @@ def test_nothing_more_is_made_for_a_connection_that_is_gone() -> None:
 
     async def ask() -> object:
         replied: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        reply_in_slices(advance, replied.set_result, lambda: len(made) == 3)
+        context = RequestContext(1, HOST, "TEST", HEADER, is_gone=lambda: len(made) == 3)
+        reply_in_slices(advance, replied.set_result, context)
         async with asyncio.timeout(60):
             return await replied
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kquorum.network.limits import BudgetLimits
-from kquorum.network.request_budget import RequestBudget
+from kquorum.network.request_budget import AnswerInMaking, RequestBudget
 from kquorum.wire.protocol.api_keys import ApiKey
 from tests.support.network.budget_peers import Peer
 
@@ -206,6 +206,70 @@ def test_room_that_is_given_back_is_not_given_to_all_at_once() -> None:
         assert not table.budget.may_read(peer)
     holder.holds(0)
     assert [table.turn() for _ in range(6)] == [["0"], ["1"], ["2"], ["3"], ["4"], []]
+
+
+class Answer:
+    def __init__(self, table: Table, name: str) -> None:
+        self.making = AnswerInMaking(table.budget)
+        self._table, self._name = table, name
+
+    def goes_on(self) -> bool:
+        return self.making.may_go_on(lambda: self._table.told.append(self._name))
+
+
+def test_beyond_the_budget_one_answer_at_a_time_is_made() -> None:
+    table = Table()
+    one, two, three = (Answer(table, name) for name in ("one", "two", "three"))
+    for each in (one, two, three):
+        assert each.goes_on()
+        each.making.note_made(40_000)
+    assert table.budget.held_bytes == 120_000
+    assert [each.goes_on() for each in (one, two, three)] == [True, False, False]
+    one.making.note_made(200_000)
+    assert one.goes_on(), "what was begun without room is made to its end"
+    assert table.turn() == []
+    one.making.end()
+    one.making.end()
+    assert table.budget.held_bytes == 80_000
+    assert table.turn() == ["two"]
+    assert two.goes_on()
+    assert table.turn() == ["three"]
+
+
+def test_no_answer_is_made_while_peers_have_a_budget_to_read_and_small_requests_are_served() -> None:
+    table = Table()
+    slow, other, answer = table.peer("slow"), table.peer("other"), Answer(table, "answer")
+    slow.holds(100_000, unsent_bytes=100_000)
+    answer.making.note_made(1_000)
+    assert not answer.goes_on()
+    assert table.turn() == []
+    assert table.budget.may_read(other)
+    assert other.may_serve()
+    slow.holds(150_000, 1, unsent_bytes=99_000)
+    assert table.turn() == ["answer"], "a request without an answer does not keep it waiting"
+    assert answer.goes_on()
+
+
+def test_an_answer_whose_client_has_gone_gives_its_bytes_back() -> None:
+    table = Table()
+    slow, answer = table.peer("slow"), Answer(table, "answer")
+    slow.holds(100_000, unsent_bytes=100_000)
+    answer.making.note_made(1_000)
+    assert not answer.goes_on()
+    answer.making.go_on_anyway()
+    assert table.told == ["answer"]
+    answer.making.end()
+    assert (table.budget.held_bytes, table.budget.waiting) == (100_000, 0)
+
+
+def test_beyond_twice_the_bytes_of_output_no_request_is_served() -> None:
+    table = Table()
+    slow, other = table.peer("slow"), table.peer("other")
+    slow.holds(200_000, unsent_bytes=200_000)
+    assert not other.may_serve()
+    assert other.may_serve(FETCH)
+    slow.holds(0)
+    assert table.turn() == ["other"]
 
 
 def test_a_removed_peer_is_neither_counted_nor_called() -> None:

@@ -24,7 +24,7 @@ from kquorum.network.requests import admit_all
 from kquorum.network.security.listener_security import UNSECURED, ListenerSecurity
 from kquorum.network.server import KafkaServer
 from kquorum.network.server_connection import ServerConnection
-from kquorum.network.server_state import Peer
+from kquorum.network.server_state import Peer, SharedLimits
 from kquorum.network.serving import RequestServing
 from kquorum.wire.protocol import apis, bodies, headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -60,6 +60,7 @@ def test_the_handler_gets_the_time_that_a_request_waited() -> None:
         security=UNSECURED,
         listener_name="TEST",
         features=lambda: NO_FEATURES,
+        shared=SharedLimits(),
     )
     times = count(10)
     now_s = lambda: next(times) + 0.5  # noqa: E731

@@ -6,9 +6,15 @@ from typing import Any
 import pytest
 
 from kquorum.metadata.configs.table import BROKER_CONFIGS, TOPIC_CONFIGS
-from kquorum.metadata.describe.configs import ENTRIES_AT_ONCE, MOST_ENTRIES, describe_configs
+from kquorum.metadata.describe.configs import (
+    ENTRIES_AT_ONCE,
+    MOST_BYTES,
+    MOST_ENTRIES,
+    Entry,
+    describe_configs,
+)
 from kquorum.metadata.describe.describe_request import DescribeRequest
-from kquorum.metadata.image.configs import BROKER, GROUP, TOPIC
+from kquorum.metadata.image.configs import BROKER, GROUP, TOPIC, ConfigResource, ConfigsImage
 from kquorum.wire import message_codec
 from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
@@ -123,3 +129,45 @@ def test_one_answer_has_a_bounded_number_of_configs() -> None:
     ] * 3
     assert results[-1].configs == ()
     assert "ask for fewer" in (results[-1].error_message or "")
+
+
+@pytest.mark.parametrize("character", ["x", "€"])
+@pytest.mark.parametrize("synonyms", [True, False])
+def test_one_answer_has_a_bounded_number_of_bytes(
+    character: str, synonyms: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic with two values of 32 KB, named 2,000 times in 22 KB, made an answer of 260 MB."""
+    value = character * (32_000 // len(character.encode()))
+    long = {"leader.replication.throttled.replicas": value, "follower.replication.throttled.replicas": value}
+    image = replace(IMAGE, configs=ConfigsImage(resources={ConfigResource(TOPIC, "alpha"): long}))
+    resource = {"resource_type": TOPIC, "resource_name": "alpha", "configuration_keys": None}
+    values = {
+        "resources": [resource] * 2_000,
+        "include_synonyms": synonyms,
+        "include_documentation": False,
+    }
+    made, describe = [0], Entry.described
+
+    def counted(entry: Entry, *rest: Any) -> Any:
+        made[0] += 1
+        return describe(entry, *rest)
+
+    monkeypatch.setattr(Entry, "described", counted)
+    body = request_of(ApiKey.DESCRIBE_CONFIGS, HIGHEST, values)
+    *_, last = describe_configs(replace(question(HIGHEST, 0), image=image, body=body))
+    assert last is not None
+    results = results_of(HIGHEST, last)
+    codes = [each.error_code for each in results]
+    fitting = codes.count(ErrorCode.none)
+    assert codes == [ErrorCode.none] * fitting + [ErrorCode.policy_violation] * (2_000 - fitting)
+    assert 0.95 * MOST_BYTES < len(last.data) <= MOST_BYTES + 2_000 * 100
+    assert f"at most {MOST_BYTES} bytes" in (results[-1].error_message or "")
+    assert made[0] == sum(len(each.configs) for each in results), "what is refused is not made"
+
+
+def test_the_bytes_of_the_slices_are_told_as_they_are_made() -> None:
+    made: list[int] = []
+    *rests, last = describe_configs(replace(question(HIGHEST, 43), note_made=made.append))
+    assert last is not None
+    assert len(made) == len(rests)
+    assert 0.5 * len(last.data) < sum(made) < len(last.data)
