@@ -25,5 +25,6 @@ def test_metadata_answers(capsys: pytest.CaptureFixture[str]) -> None:
     tables = json.loads(capsys.readouterr().out)["results"]
     kio, first, again = tables["all topics"]
     assert kio["megabytes"] == first["megabytes"] == again["megabytes"] > 0.08
-    assert first["slices"] >= again["slices"] == 1
+    # One for the parts, which are known, and one to join them, which waits for room in memory like any other.
+    assert first["slices"] >= again["slices"] == 2
     assert all(row["requests_per_second"] > 0 for row in tables["requests for all of 5 topics x 10"])
