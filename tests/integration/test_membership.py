@@ -44,7 +44,7 @@ def test_a_quorum_grows_from_one_and_gets_a_new_disk_under_load(
         cluster.kquorum("topics", "list", "--consistency", "linearizable")
         history = cluster.kquorum("quorum", "history")["elections"]
         assert history[0]["cause"] == "first start"
-        # Of the two voters that are left, the first to ask may have the shorter log: then the second election has a winner.
+        # Of the two voters that are left, the first to ask may have the shorter log: then the second election is won.
         assert history[-1]["cause"] in ("fetch timeout", "no winner before")
         assert history[-1]["winner"] == cluster.leader_id()
         assert history[-1]["leaderless_ms"] > 0
