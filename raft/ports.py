@@ -20,7 +20,7 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuorumAt:
-    """Who votes, and at which kraft.version, as of some offset."""
+    """The voters and the kraft.version in force as of an offset."""
 
     voters: VoterSet
     kraft_version: int

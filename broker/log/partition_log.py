@@ -15,7 +15,7 @@ from uuid import UUID
 
 
 class AppendOrigin(enum.Enum):
-    """Who appends: it decides which of the validator's rules apply."""
+    """The source of an append: it decides which of the validator's rules apply."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"

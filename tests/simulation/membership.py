@@ -1,4 +1,4 @@
-"""Who votes, and the operator who changes it: voters are added, removed, moved and given new disks (KIP-853)."""
+"""The voters and the operator that changes them: voters are added, removed, moved and given new disks (KIP-853)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

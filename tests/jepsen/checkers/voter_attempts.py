@@ -1,4 +1,4 @@
-"""Who tried to change the voters in a history: clients, and the nemesis where it replaced a disk."""
+"""The attempts to change the voters in a history: those of clients, and of the nemesis where it replaced a disk."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

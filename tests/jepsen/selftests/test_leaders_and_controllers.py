@@ -1,4 +1,4 @@
-"""Who claims to lead, and which epochs a broker is given: made histories, one for each anomaly."""
+"""Claims to lead, and the epochs that brokers are given: made histories, one for each anomaly."""
 
 from typing import Any
 

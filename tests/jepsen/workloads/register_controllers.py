@@ -37,7 +37,7 @@ class Controllers:
         self._inspectors: dict[int, Inspector] = {}
 
     def leader(self) -> int:
-        """Who says of itself that it leads. Raises ClientError: nothing was sent."""
+        """The controller that claims to lead and confirms it. Raises ClientError: nothing was sent."""
         denied: set[int] = set()
         for node_id in self._in_order:
             named = self._named_by(node_id)

@@ -1,4 +1,4 @@
-"""Who asks the controllers: brokers for themselves, clients for changes. What was said to be done must be committed."""
+"""The clients of the controllers: brokers and administrators. An answer that says done must be committed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict

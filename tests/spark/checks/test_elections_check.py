@@ -1,4 +1,4 @@
-"""Who may lead by the votes that stand beside its name: rows made by hand."""
+"""Which candidates may lead by the votes that their rows record: rows made by hand."""
 
 import pytest
 from pyspark.sql import SparkSession
