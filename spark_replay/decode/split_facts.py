@@ -19,7 +19,7 @@ GAP: Final = "gap"
 Numbers = NDArray[np.int64]
 # The kind of the rows that are staged as stateful records. It is also the name of their folder, so a new name would
 # orphan the files of streams that exist.
-STATEFUL: Final = "told"
+STATEFUL: Final = "stateful"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
