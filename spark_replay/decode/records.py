@@ -155,7 +155,7 @@ def scan(
     """
     expected = None if start else origin.first_offset
     at_end: Damage | None = None
-    for item in scan_batches(buffer, start, base_offset=expected, resync=_base_offsets(origin)):
+    for item in scan_batches(buffer, start, base_offset=expected, resync=possible_base_offsets(origin)):
         # Damage at `end` is kept back: whether this reader reports it depends on the batch that follows it there.
         if end is not None and item.position >= end:
             if isinstance(item, Damage) and item.position == end:
@@ -167,7 +167,7 @@ def scan(
         yield _damage_row(item, origin) if isinstance(item, Damage) else item
 
 
-def _base_offsets(origin: Origin) -> range:
+def possible_base_offsets(origin: Origin) -> range:
     """Those that a batch of the file can have: the same for every split, whatever was read before."""
     first = origin.first_offset or 0
     return range(first, first + MAX_OFFSETS_IN_FILE)

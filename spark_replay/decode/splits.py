@@ -20,7 +20,13 @@ import pyarrow as pa
 
 from kquorum.spark_replay.decode.columns import LogColumns
 from kquorum.spark_replay.decode.files import is_regular, map_listed, read_listed
-from kquorum.spark_replay.decode.records import Origin, origin_of, scan, snapshot_timestamp_ms
+from kquorum.spark_replay.decode.records import (
+    Origin,
+    origin_of,
+    possible_base_offsets,
+    scan,
+    snapshot_timestamp_ms,
+)
 from kquorum.spark_replay.decode.rows import DamageRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile
 from kquorum.wire.batch_runs import BatchRun, one_by_one_if_compressed, read_run
@@ -32,10 +38,17 @@ DEFAULT_SPLIT_BYTES = 8 * 1024 * 1024
 _INDEX_ENTRY = struct.Struct(">ii")
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _SMALLEST_BATCH_LENGTH = 49
+_ANY_OFFSET = range(2**63)
 
 
-def split_ranges(buffer: memoryview, index: bytes, split_bytes: int) -> list[tuple[int, int]]:
-    """[start, end) pairs which cover the buffer, each about `split_bytes` long and beginning at a batch."""
+def split_ranges(
+    buffer: memoryview, index: bytes, split_bytes: int, *, base_offsets: range = _ANY_OFFSET
+) -> list[tuple[int, int]]:
+    """[start, end) pairs which cover the buffer, each about `split_bytes` long and beginning at a batch.
+
+    `base_offsets` are those that a batch of this file can have. Behind damage a reader accepts no other batch, so no
+    piece may begin at one.
+    """
     assert split_bytes > 0, split_bytes
     size = len(buffer)
     if size <= split_bytes:
@@ -44,8 +57,8 @@ def split_ranges(buffer: memoryview, index: bytes, split_bytes: int) -> list[tup
     rest = _counted_positions(buffer, indexed[-1] if indexed else 0)
     starts = _spread(itertools.chain(indexed, rest), split_bytes, size)
     # One wrong entry makes the whole index suspect, so all boundaries are counted instead.
-    if not all(_is_start(buffer, start) for start in starts[1:]):
-        starts = _sound_starts(buffer, split_bytes)
+    if not all(_is_start(buffer, start, base_offsets) for start in starts[1:]):
+        starts = _sound_starts(buffer, split_bytes, base_offsets)
     return list(itertools.pairwise([*starts, size]))
 
 
@@ -58,10 +71,10 @@ def _spread(boundaries: Iterable[int], split_bytes: int, size: int) -> list[int]
     return starts
 
 
-def _sound_starts(buffer: memoryview, split_bytes: int) -> list[int]:
+def _sound_starts(buffer: memoryview, split_bytes: int, base_offsets: range) -> list[int]:
     starts = [0]
     for position in _counted_positions(buffer, 0):
-        if starts[-1] + split_bytes <= position and _is_start(buffer, position):
+        if starts[-1] + split_bytes <= position and _is_start(buffer, position, base_offsets):
             starts.append(position)
     return starts
 
@@ -89,12 +102,12 @@ def _counted_positions(buffer: memoryview, position: int) -> Iterator[int]:
         position += _OFFSET_AND_LENGTH.size + length
 
 
-def _is_start(buffer: memoryview, position: int) -> bool:
+def _is_start(buffer: memoryview, position: int, base_offsets: range) -> bool:
     """Whether a sound batch begins there and is continued by the next batch, sound too. Otherwise the result for the
     next batch may depend on bytes before both, which a reader that starts here cannot know. A reader that starts at a
     negative offset or leader epoch reports it as damage, and so does the reader before it."""
     first = sound_header(buffer, position)
-    if first is None or first.base_offset < 0 or first.partition_leader_epoch < 0:
+    if first is None or first.base_offset not in base_offsets or first.partition_leader_epoch < 0:
         return False
     end = position + first.size_in_bytes
     if end == len(buffer):
@@ -157,7 +170,8 @@ def _splits(file: LogFile, split_bytes: int) -> list[LogSplit]:
         return [LogSplit(file, 0, file.size_in_bytes)]
     index = Path(file.path).with_suffix(".index")
     index_bytes = read_listed(index) if file.kind is FileKind.LOG and is_regular(index) else b""
-    ranges = split_ranges(map_listed(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
+    view, offsets = map_listed(file.path)[: file.size_in_bytes], possible_base_offsets(origin_of(file))
+    ranges = split_ranges(view, index_bytes, split_bytes, base_offsets=offsets)
     return [LogSplit(file, start, end) for start, end in ranges]
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kquorum.spark_replay.decode.records import Origin, scan
+from kquorum.spark_replay.decode.records import Origin, possible_base_offsets, scan
 from kquorum.spark_replay.decode.rows import DamageRow
 from kquorum.spark_replay.decode.sources import FileKind
 from kquorum.spark_replay.decode.splits import scan_runs, split_ranges
@@ -95,7 +95,10 @@ def test_every_batch_and_every_damage_once_whatever_the_splits(
     data, index = damaged
     whole = rows_of_whole(data)
     for hints in (index, b""):
-        assert rows(data, split_ranges(memoryview(data), hints, split_bytes)) == whole
+        ranges = split_ranges(
+            memoryview(data), hints, split_bytes, base_offsets=possible_base_offsets(ORIGIN)
+        )
+        assert rows(data, ranges) == whole
 
 
 def test_no_piece_begins_with_a_negative_leader_epoch() -> None:
@@ -106,6 +109,22 @@ def test_no_piece_begins_with_a_negative_leader_epoch() -> None:
     split = split_ranges(memoryview(broken), b"", 64)
     assert rows(bytes(broken), split) == rows_of_whole(bytes(broken))
     assert len(rows_of_whole(bytes(broken))[1]) == 1
+
+
+def test_no_piece_begins_with_an_offset_that_the_file_cannot_hold() -> None:
+    """A reader that comes from damage skips such a batch; a piece that began with it would accept it."""
+    data, begins = segment([1] * 6)
+    broken = bytearray(data)
+    broken[begins[4] : begins[4] + 61] = bytes(61)
+    broken[begins[5] :] = rewrite_offsets(data[begins[5] :], 0, 1)
+    whole = rows_of_whole(bytes(broken))
+    assert len(whole[0]) == 4
+    ranges = split_ranges(memoryview(broken), b"", 64, base_offsets=possible_base_offsets(ORIGIN))
+    assert rows(bytes(broken), ranges) == whole
+    hinted = split_ranges(
+        memoryview(broken), struct.pack(">ii", 1, begins[5]), 64, base_offsets=possible_base_offsets(ORIGIN)
+    )
+    assert rows(bytes(broken), hinted) == whole
 
 
 def test_a_flipped_bit_in_a_magic_costs_one_batch_and_runs_come_again() -> None:
