@@ -50,6 +50,7 @@ class SparkInterrupts:
 
     def _raise(self, _number: int, _frame: FrameType | None) -> NoReturn:
         self.came = True
+        _silence_py4j()
         raise KeyboardInterrupt
 
 
@@ -63,14 +64,21 @@ def spark_interrupts() -> Iterator[SparkInterrupts]:
         yield interrupts
     except BaseException as error:
         if interrupts.came or isinstance(error, KeyboardInterrupt):
-            # Python objects that stand for Java's are collected later, which py4j would tell Java.
-            logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+            _silence_py4j()
             end_java()
             raise KeyboardInterrupt from None
         raise
     finally:
         if _is_main_thread():
             signal.signal(signal.SIGINT, before)
+
+
+def _silence_py4j() -> None:
+    """py4j goes on sending after an interrupt (other threads, Python objects for Java's that are collected) and logs each
+    failure: with its own logger, and with the root logger, which prints to standard error while it has no handler."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    if not logging.getLogger().handlers:
+        logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _is_main_thread() -> bool:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -39,3 +41,24 @@ def test_a_process_that_was_started_to_ignore_interrupts_goes_on_ignoring_them()
         interrupt()
     assert not interrupts.came
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_what_py4j_logs_after_an_interrupt_is_not_printed() -> None:
+    """py4j also logs with the functions of `logging`, which print while the root logger has no handler."""
+    program = """
+import logging, os, signal
+from kquorum.cli.commands.audit.spark import spark_interrupts
+try:
+    with spark_interrupts():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            logging.exception("Exception while sending command.")
+except KeyboardInterrupt:
+    logging.getLogger("py4j.clientserver").error("cannot send")
+    logging.exception("Exception while sending command.")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
