@@ -74,8 +74,10 @@ def spark_interrupts() -> Iterator[SparkInterrupts]:
 
 
 def _silence_py4j() -> None:
-    """py4j goes on sending after an interrupt (other threads, Python objects for Java's that are collected) and logs each
-    failure: with its own logger, and with the root logger, which prints to standard error while it has no handler."""
+    """py4j goes on sending after an interrupt (other threads, Python objects for Java's that are collected).
+
+    It logs each failure with its own logger, and with the root logger, which prints while it has no handler.
+    """
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     if not logging.getLogger().handlers:
         logging.getLogger().addHandler(logging.NullHandler())
