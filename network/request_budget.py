@@ -67,6 +67,11 @@ class AnswerInMaking:
             self.made_bytes += more_bytes
             self._budget.note_made(more_bytes)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the next part may be made; does not wait for it."""
+        return self._budget is None or self._budget.has_room_for(self)
+
     def may_go_on(self, go_on: Callable[[], object]) -> bool:
         """To be asked right before the next part is made. If it may not be made, `go_on` is called once, when it
         may, or when the connection has gone (`go_on_anyway`)."""
@@ -199,12 +204,9 @@ class RequestBudget:
 
     def may_make(self, answer: AnswerInMaking) -> bool:
         """If not, the answer waits and hears of it when the next part may be made."""
-        if answer is self._favoured_answer:
+        if self.has_room_for(answer):
             return True
-        has_share = self._has_share(answer)
-        if has_share and self.held_bytes < self._limits.max_bytes:
-            return True
-        may_be_favoured = has_share and self._favoured_answer is None
+        may_be_favoured = self._favoured_answer is None and self._has_share(answer)
         if may_be_favoured and not self._for_making:
             self._favoured_answer = answer
             return True
@@ -212,6 +214,11 @@ class RequestBudget:
         if may_be_favoured:
             self._wake_soon()
         return False
+
+    def has_room_for(self, answer: AnswerInMaking) -> bool:
+        return answer is self._favoured_answer or (
+            self._has_share(answer) and self.held_bytes < self._limits.max_bytes
+        )
 
     def leave_making(self, answer: AnswerInMaking) -> None:
         self._for_making.pop(answer, None)
