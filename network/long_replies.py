@@ -91,6 +91,10 @@ class AnswersAside:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    @property
+    def under_way(self) -> int:
+        return len(self._tasks)
+
     def close(self) -> None:
         """What is under way is given up."""
         self._aside.close()
