@@ -21,7 +21,7 @@ from kquorum.network.peer_versions import ask_versions
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.network.security.sasl_client import SaslRefused, authenticate
 from kquorum.network.security.tls_reasons import SPEAKS_TLS, TLS_ALERT, tls_reason
-from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.errors import DecodeError, TooManyElements, UnsupportedVersion
 from kquorum.wire.message_schema import ByVersion, R, Request
 from kquorum.wire.protocol.apis import api_name, supported_versions
 from kquorum.wire.protocol.frames import FrameDecoder, encode_frame
@@ -34,6 +34,9 @@ from kquorum.wire.protocol.headers import (
 MAX_RESPONSE_BYTES = 268_435_456
 # Kafka's answer to ApiVersions has some hundred bytes. A server that is not one must not fill the memory by its first.
 MAX_FIRST_RESPONSE_BYTES = 1_048_576
+# An element may take a few bytes of a response, and two hundred of memory: a hostile server could take gigabytes of a
+# client. As many elements describe 500,000 partitions with three replicas each.
+MAX_RESPONSE_ELEMENTS = 5_000_000
 UNSECURED = ClientSecurity()
 _CORRELATION_ID_MASK = 0x7FFF_FFFF
 T = TypeVar("T")
@@ -134,7 +137,14 @@ class KafkaConnection(asyncio.Protocol):
         """
 
         def read(frame: bytes) -> R:
-            return decode_response(type(request), version, frame)
+            try:
+                return decode_response(type(request), version, frame, MAX_RESPONSE_ELEMENTS)
+            except TooManyElements:
+                raise TooManyElements(
+                    f"the answer of {self.host}:{self.port} to {api_name(request.api_key)} has more than "
+                    f"{MAX_RESPONSE_ELEMENTS} entries, which is the most that is read; ask for less at once, or check "
+                    "that this is a server of your cluster"
+                ) from None
 
         future: asyncio.Future[R] = self._loop.create_future()
         if self._lost_reason is not None:

@@ -25,6 +25,7 @@ class FlowControl:
         "_replies",
         "_state",
         "_transport",
+        "address",
         "half_read_bytes",
         "held_bytes",
         "held_first",
@@ -43,8 +44,10 @@ class FlowControl:
         replies: ReplyQueue,
         loop: asyncio.AbstractEventLoop,
         on_room: Callable[[], None],
+        address: str,
     ) -> None:
         self._state = state
+        self.address = address
         self._limits = state.limits
         self._budget = state.shared.budget
         self._transport = transport

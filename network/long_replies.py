@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from kquorum.network.aside import Aside
 from kquorum.network.request_budget import AnswerInMaking
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.turns import Work, turns_of
@@ -74,9 +75,59 @@ class _LongReply:
         self._reply(answer)
 
 
+class AnswersAside:
+    """Answers that are made whole in the thread of `aside`, one after the other: an answer counts when it is there,
+    and the next one asks for room after that. An answer that waits for room keeps no other waiting."""
+
+    def __init__(self, aside: Aside) -> None:
+        self._aside = aside
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, context: RequestContext, make: Callable[[], EncodedBody | None], reply: Reply) -> None:
+        """`make` must follow from values that never change. A peer whose answer cannot be made loses its
+        connection."""
+        task = asyncio.get_running_loop().create_task(self._answer(context, make, reply))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def under_way(self) -> int:
+        return len(self._tasks)
+
+    def close(self) -> None:
+        """What is under way is given up."""
+        self._aside.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    async def _answer(
+        self, context: RequestContext, make: Callable[[], EncodedBody | None], reply: Reply
+    ) -> None:
+        answer: EncodedBody | None = None
+        try:
+            answer = await self._made(context, make)
+        except Exception:
+            log.exception("a long answer could not be made")
+        finally:
+            context.making.end()
+            reply(answer)
+
+    async def _made(
+        self, context: RequestContext, make: Callable[[], EncodedBody | None]
+    ) -> EncodedBody | None:
+        while True:
+            await room_for(context)
+            async with self._turn:
+                if context.is_gone():
+                    return None
+                # The answers before this one may have taken the room.
+                if context.making.has_room:
+                    return await self._aside.make(make)
+
+
 async def room_for(context: RequestContext) -> None:
-    """Wait until the budget has room for an answer that is made as a whole, or the connection has gone. The caller ends
-    `context.making` when the answer is there."""
+    """Wait until the budget has room for an answer that is made as a whole, or the connection has gone."""
     making = context.making
     while not context.is_gone():
         has_room = asyncio.Event()

@@ -14,7 +14,9 @@ followers may each wait for the log to grow.
 
 An answer that is made in slices, or in a thread, asks for room before each part. Without room one such answer at a time
 is made, and the next only while peers have less than the budget to read: each would add to what they do not read. The
-bytes of its parts count as soon as they are made.
+bytes of its parts count as soon as they are made. An address gets no further part while its peers have more to read
+than the budget still has for output: half of the budget if it is the only one, less if there are more such addresses.
+So an address whose peers read slowly does not keep the answers of others waiting.
 
 Kafka reserves the announced size of a frame before reading it. Here only bytes that came count, or a peer could take
 the whole budget with the four bytes that announce a frame.
@@ -40,6 +42,8 @@ class Holder(Protocol):
     held_first: int
     # Of the bytes, output that the peer has not read.
     unsent_bytes: int
+    # The peer's, without the port; it does not change.
+    address: str
 
     def room_may_be_back(self) -> None:
         """Go on if there is room, else ask to wait again."""
@@ -48,12 +52,13 @@ class Holder(Protocol):
 
 class AnswerInMaking:
     """An answer that takes long: `budget` counts the bytes of its parts until `end`. Without a budget nothing counts,
-    and there is always room."""
+    and there is always room. `address` is the peer's."""
 
-    __slots__ = ("_budget", "_go_on", "made_bytes")
+    __slots__ = ("_budget", "_go_on", "address", "made_bytes")
 
-    def __init__(self, budget: "RequestBudget | None" = None) -> None:
+    def __init__(self, budget: "RequestBudget | None" = None, address: str = "") -> None:
         self._budget = budget
+        self.address = address
         self._go_on: Callable[[], object] | None = None
         self.made_bytes = 0
 
@@ -61,6 +66,11 @@ class AnswerInMaking:
         if self._budget is not None:
             self.made_bytes += more_bytes
             self._budget.note_made(more_bytes)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the next part may be made; does not wait for it."""
+        return self._budget is None or self._budget.has_room_for(self)
 
     def may_go_on(self, go_on: Callable[[], object]) -> bool:
         """To be asked right before the next part is made. If it may not be made, `go_on` is called once, when it
@@ -107,6 +117,8 @@ class RequestBudget:
         self._favoured_answer: AnswerInMaking | None = None
         self.held_bytes = 0
         self.unsent_bytes = 0
+        # The same by address, for those that have any.
+        self.unsent_by_address: dict[str, int] = {}
         self.half_read_bytes = 0
         self.held_requests = 0
         self.held_first = 0
@@ -132,7 +144,8 @@ class RequestBudget:
         self.half_read_bytes += half_read_bytes - holder.half_read_bytes
         self.held_requests += requests_more
         unsent_more = unsent_bytes - holder.unsent_bytes
-        self.unsent_bytes += unsent_more
+        if unsent_more:
+            self._note_unsent(holder.address, unsent_more)
         first_more = held_first - holder.held_first
         self.held_first += first_more
         holder.held_bytes, holder.half_read_bytes = held_bytes, half_read_bytes
@@ -140,6 +153,12 @@ class RequestBudget:
         holder.unsent_bytes = unsent_bytes
         if bytes_more < 0 or unsent_more < 0 or requests_more < 0 or requests_more < first_more:
             self._wake_soon()
+
+    def _note_unsent(self, address: str, more_bytes: int) -> None:
+        self.unsent_bytes += more_bytes
+        unsent_bytes = self.unsent_by_address.pop(address, 0) + more_bytes
+        if unsent_bytes:
+            self.unsent_by_address[address] = unsent_bytes
 
     def may_read(self, holder: Holder) -> bool:
         """If not, the holder waits and hears of it when it may."""
@@ -185,15 +204,21 @@ class RequestBudget:
 
     def may_make(self, answer: AnswerInMaking) -> bool:
         """If not, the answer waits and hears of it when the next part may be made."""
-        if answer is self._favoured_answer or self.held_bytes < self._limits.max_bytes:
+        if self.has_room_for(answer):
             return True
-        if not self._for_making and self._may_favour_answer():
+        may_be_favoured = self._favoured_answer is None and self._has_share(answer)
+        if may_be_favoured and not self._for_making:
             self._favoured_answer = answer
             return True
         self._for_making[answer] = None
-        if self._may_favour_answer():
+        if may_be_favoured:
             self._wake_soon()
         return False
+
+    def has_room_for(self, answer: AnswerInMaking) -> bool:
+        return answer is self._favoured_answer or (
+            self._has_share(answer) and self.held_bytes < self._limits.max_bytes
+        )
 
     def leave_making(self, answer: AnswerInMaking) -> None:
         self._for_making.pop(answer, None)
@@ -201,10 +226,13 @@ class RequestBudget:
             self._favoured_answer = None
             self._wake_soon()
 
-    def _may_favour_answer(self) -> bool:
+    def _has_share(self, answer: AnswerInMaking) -> bool:
         """Output makes room by itself: its peer reads it, or is closed. Neither a request that waits for its answer
         nor a half-read frame does, so these do not keep the answer waiting."""
-        return self._favoured_answer is None and self.unsent_bytes < self._limits.max_bytes
+        return self._unsent_of(answer) < self._limits.max_bytes - self.unsent_bytes
+
+    def _unsent_of(self, answer: AnswerInMaking) -> int:
+        return self.unsent_by_address.get(answer.address, 0)
 
     def leave(self, holder: Holder) -> None:
         """Wait for bytes no more."""
@@ -249,11 +277,14 @@ class RequestBudget:
 
     def _wake_answers(self) -> None:
         """Each asks again before it makes its next part."""
+        if not self._for_making:
+            return
+        with_share = list(filter(self._has_share, self._for_making))
         if self.held_bytes < self._limits.max_bytes:
-            woken = tuple(self._for_making)[: _chunks(self._limits.max_bytes - self.held_bytes)]
-        elif self._for_making and self._may_favour_answer():
-            woken = (next(iter(self._for_making)),)
-            self._favoured_answer = woken[0]
+            woken = with_share[: _chunks(self._limits.max_bytes - self.held_bytes)]
+        elif with_share and self._favoured_answer is None:
+            self._favoured_answer = min(with_share, key=self._unsent_of)
+            woken = [self._favoured_answer]
         else:
             return
         for answer in woken:
@@ -277,7 +308,10 @@ class RequestBudget:
             or (self._for_requests and self.held_requests < limits.max_requests)
             or (self._for_bytes and self.held_bytes < limits.max_bytes)
             or (self._for_twice and self.held_bytes < 2 * limits.max_bytes)
-            or (self._for_making and (self.held_bytes < limits.max_bytes or self._may_favour_answer()))
+            or (
+                (self.held_bytes < limits.max_bytes or self._favoured_answer is None)
+                and any(map(self._has_share, self._for_making))
+            )
         )
 
 

@@ -63,7 +63,14 @@ class ServerConnection(asyncio.Protocol):
         )
         self._deadlines = Deadlines(state, loop.time())
         self._flow_control = FlowControl(
-            state, transport, self._received, self._output, self._replies, loop, self._advance
+            state,
+            transport,
+            self._received,
+            self._output,
+            self._replies,
+            loop,
+            self._advance,
+            lease.peer.host,
         )
         self._advancing = False
         self._has_asked = False  # a whole request has come

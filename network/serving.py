@@ -191,7 +191,7 @@ class RequestServing:
             self._state.limits.max_elements,
             is_gone=self._is_gone,
             when_gone=self._replies.when_closed,
-            making=AnswerInMaking(self._state.shared.budget),
+            making=AnswerInMaking(self._state.shared.budget, self._peer.host),
         )
 
     def _is_gone(self) -> bool:

@@ -29,7 +29,7 @@ from kquorum.metadata.adapters.requests import refused as refused_body
 from kquorum.metadata.authorizer.authorization import Authorization
 from kquorum.metadata.authorizer.gate import AuthorizationResult
 from kquorum.network.aside import Aside, is_long
-from kquorum.network.long_replies import reply_in_slices, room_for
+from kquorum.network.long_replies import AnswersAside, reply_in_slices
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_schema import Request, Response
@@ -56,8 +56,7 @@ class BrokerListener:
         self._tasks = RequestTasks()
         self._waits: set[asyncio.Task[Any]] = set()
         self._has_ended_waits = False
-        self._long_answers = Aside("long-answers")
-        self._long_answer_turn = asyncio.Lock()
+        self._long_answers = AnswersAside(Aside("long-answers"))
         self.supported = {api_key: api.versions for api_key, api in apis.items()}
 
     def handle(self, context: RequestContext, request: Request[Response], reply: Reply) -> None:
@@ -166,13 +165,6 @@ class BrokerListener:
         self, context: RequestContext, make: Callable[[], Answer], reply: Reply, *, aside: bool
     ) -> None:
         """Now, or `aside` in the thread of long answers."""
-        if aside:
-            self._tasks.run(self._answer_aside(context, make, reply))
-        else:
-            reply(make())
-
-    async def _answer_aside(self, context: RequestContext, make: Callable[[], Answer], reply: Reply) -> None:
-        """One after the other: an answer counts when it is there, and the next one asks for room after that."""
 
         def encoded() -> EncodedBody | None:
             answer = make()
@@ -180,20 +172,10 @@ class BrokerListener:
                 return answer
             return EncodedBody(encode_body(answer, context.header.api_version))
 
-        answer: EncodedBody | None = None
-        is_answered = False
-        try:
-            async with self._long_answer_turn:
-                await room_for(context)
-                if not context.is_gone():
-                    answer = await self._long_answers.make(encoded)
-                context.making.end()
-                reply(answer)
-                is_answered = True
-        finally:
-            if not is_answered:
-                context.making.end()
-                reply(None)
+        if aside:
+            self._long_answers.begin(context, encoded, reply)
+        else:
+            reply(make())
 
     def _wait_for(
         self, api: LocalAsync, context: RequestContext, request: Request[Response], reply: Reply

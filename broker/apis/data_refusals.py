@@ -9,6 +9,7 @@ of these clients take as final. There is no code for "not here"; no client retri
 from collections.abc import Mapping
 
 from kquorum.broker.apis.group_refusals import NO_GROUPS
+from kquorum.metadata.controller.requests import messages_of_entries
 from kquorum.wire.messages import (
     alter_replica_log_dirs,
     delete_records,
@@ -36,6 +37,7 @@ def refuse_produce(request: produce.ProduceRequest, _version: int) -> produce.Pr
     """None for acks=0: such a producer awaits no answer, so only its connection can tell it (as in Kafka)."""
     if request.acks == 0:
         return None
+    messages = messages_of_entries(NO_RECORDS)
     return produce.ProduceResponse(
         responses=tuple(
             [
@@ -43,7 +45,7 @@ def refuse_produce(request: produce.ProduceRequest, _version: int) -> produce.Pr
                     name=topic.name,
                     topic_id=topic.topic_id,
                     partition_responses=tuple(
-                        [_produced(partition.index) for partition in topic.partition_data]
+                        [_produced(partition.index, next(messages)) for partition in topic.partition_data]
                     ),
                 )
                 for topic in request.topic_data
@@ -52,12 +54,12 @@ def refuse_produce(request: produce.ProduceRequest, _version: int) -> produce.Pr
     )
 
 
-def _produced(index: int) -> produce.PartitionProduceResponse:
+def _produced(index: int, message: str | None) -> produce.PartitionProduceResponse:
     return produce.PartitionProduceResponse(
         index=index,
         error_code=ErrorCode.topic_authorization_failed,
         base_offset=-1,
-        error_message=NO_RECORDS,
+        error_message=message,
     )
 
 
@@ -92,6 +94,7 @@ def refuse_find_coordinator(
 ) -> find_coordinator.FindCoordinatorResponse:
     """Each kind of coordinator with its own code: a producer retries for ever on the error for groups."""
     error, message = _COORDINATORS.get(request.key_type, _NO_SUCH_KIND)
+    messages = messages_of_entries(message)
     return find_coordinator.FindCoordinatorResponse(
         error_code=error,
         error_message=message,
@@ -100,7 +103,7 @@ def refuse_find_coordinator(
         coordinators=tuple(
             [
                 find_coordinator.Coordinator(
-                    key=key, node_id=-1, port=-1, error_code=error, error_message=message
+                    key=key, node_id=-1, port=-1, error_code=error, error_message=next(messages)
                 )
                 for key in request.coordinator_keys
             ]
@@ -192,6 +195,7 @@ def refuse_alter_replica_log_dirs(
 def refuse_describe_producers(
     request: describe_producers.DescribeProducersRequest, _version: int
 ) -> describe_producers.DescribeProducersResponse:
+    messages = messages_of_entries(NO_RECORDS)
     return describe_producers.DescribeProducersResponse(
         topics=tuple(
             [
@@ -202,7 +206,7 @@ def refuse_describe_producers(
                             describe_producers.PartitionResponse(
                                 partition_index=index,
                                 error_code=ErrorCode.topic_authorization_failed,
-                                error_message=NO_RECORDS,
+                                error_message=next(messages),
                             )
                             for index in topic.partition_indexes
                         ]

@@ -4,6 +4,7 @@ There are none here. To ask for one is answered truly: it is not there. To join 
 refused with the lack of authorization, which no client retries (`broker.apis.data_refusals` says why).
 """
 
+from kquorum.metadata.controller.requests import messages_of_entries
 from kquorum.wire.messages import (
     consumer_group_describe,
     delete_groups,
@@ -164,12 +165,13 @@ def describe_absent_groups(
 ) -> describe_groups.DescribeGroupsResponse:
     """Before version 6 a group that is not there is one in the state Dead, without an error, as in Kafka."""
     says_absence = version >= _FIRST_DESCRIPTION_WITH_ABSENCE
+    messages = messages_of_entries(NO_GROUPS if says_absence else None)
     return describe_groups.DescribeGroupsResponse(
         groups=tuple(
             [
                 describe_groups.DescribedGroup(
                     error_code=_ABSENT if says_absence else ErrorCode.none,
-                    error_message=NO_GROUPS if says_absence else None,
+                    error_message=next(messages),
                     group_id=group_id,
                     group_state="Dead",
                 )
@@ -182,11 +184,12 @@ def describe_absent_groups(
 def describe_absent_consumers(
     request: consumer_group_describe.ConsumerGroupDescribeRequest, _version: int
 ) -> consumer_group_describe.ConsumerGroupDescribeResponse:
+    messages = messages_of_entries(NO_GROUPS)
     return consumer_group_describe.ConsumerGroupDescribeResponse(
         groups=tuple(
             [
                 consumer_group_describe.DescribedGroup(
-                    error_code=_ABSENT, error_message=NO_GROUPS, group_id=group_id
+                    error_code=_ABSENT, error_message=next(messages), group_id=group_id
                 )
                 for group_id in request.group_ids
             ]
@@ -197,11 +200,12 @@ def describe_absent_consumers(
 def describe_absent_shares(
     request: share_group_describe.ShareGroupDescribeRequest, _version: int
 ) -> share_group_describe.ShareGroupDescribeResponse:
+    messages = messages_of_entries(NO_GROUPS)
     return share_group_describe.ShareGroupDescribeResponse(
         groups=tuple(
             [
                 share_group_describe.DescribedGroup(
-                    error_code=_ABSENT, error_message=NO_GROUPS, group_id=group_id
+                    error_code=_ABSENT, error_message=next(messages), group_id=group_id
                 )
                 for group_id in request.group_ids
             ]
@@ -212,11 +216,12 @@ def describe_absent_shares(
 def describe_absent_streams(
     request: streams_group_describe.StreamsGroupDescribeRequest, _version: int
 ) -> streams_group_describe.StreamsGroupDescribeResponse:
+    messages = messages_of_entries(NO_GROUPS)
     return streams_group_describe.StreamsGroupDescribeResponse(
         groups=tuple(
             [
                 streams_group_describe.DescribedGroup(
-                    error_code=_ABSENT, error_message=NO_GROUPS, group_id=group_id
+                    error_code=_ABSENT, error_message=next(messages), group_id=group_id
                 )
                 for group_id in request.group_ids
             ]
@@ -244,11 +249,12 @@ def delete_absent_offsets(_request: OffsetDeleteRequest, _version: int) -> Offse
 def describe_absent_share_offsets(
     request: describe_share_group_offsets.DescribeShareGroupOffsetsRequest, _version: int
 ) -> describe_share_group_offsets.DescribeShareGroupOffsetsResponse:
+    messages = messages_of_entries(NO_GROUPS)
     return describe_share_group_offsets.DescribeShareGroupOffsetsResponse(
         groups=tuple(
             [
                 describe_share_group_offsets.DescribeShareGroupOffsetsResponseGroup(
-                    group_id=group.group_id, error_code=_ABSENT, error_message=NO_GROUPS
+                    group_id=group.group_id, error_code=_ABSENT, error_message=next(messages)
                 )
                 for group in request.groups
             ]

@@ -37,7 +37,7 @@ from kquorum.metadata.image.metadata_version import KRAFT_VERSION
 from kquorum.metadata.image.topics import TopicsImage
 from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from kquorum.network.aside import Aside, is_long, is_long_to_read
-from kquorum.network.long_replies import reply_in_slices
+from kquorum.network.long_replies import AnswersAside, reply_in_slices
 from kquorum.network.requests import Handler, Reply, RequestContext
 from kquorum.network.turns import Work, turns_of
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
@@ -122,6 +122,7 @@ class ControllerListener:
         self._gate = gate or RequestAuthorizer(None)
         self._bounds = bounds or RequestBounds()
         self._aside = Aside("forwarded-requests")
+        self._long_answers = AnswersAside(self._aside)
         self._topics = topics or (lambda: image().topics)
         self.supported = controller_listener_apis()
 
@@ -131,7 +132,7 @@ class ControllerListener:
         # Before the authorizer: to judge a request takes time for each of its entries, and the bound is on just that.
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
-            self._answer_aside(partial(refused, asked, excess), reply)
+            self._long_answers.begin(context, partial(refused, asked, excess), reply)
             return
         if isinstance(api, SlicedQuestion):
             self._answer_in_slices(api, asked, context, reply)
@@ -168,8 +169,8 @@ class ControllerListener:
         return None if refusal is None else encoded(asked, refusal)
 
     def stop(self) -> None:
-        """Give up the long requests that are still to be read."""
-        self._aside.close()
+        """Give up the long requests that are still to be read, and the long answers that are still to be made."""
+        self._long_answers.close()
 
     def _judge_header(self, request: ControllerRequest) -> Response | None:
         authorization = CONTROLLER_APIS[request.api_key].authorization
@@ -204,7 +205,7 @@ class ControllerListener:
 
         def answer(response: Response) -> None:
             if is_long:
-                self._answer_aside(lambda: encode(passage.verdict.complete(response)), reply)
+                self._long_answers.begin(context, lambda: encode(passage.verdict.complete(response)), reply)
                 return
             try:
                 body = encode(passage.verdict.complete(response))
@@ -304,7 +305,9 @@ class ControllerListener:
         api = CONTROLLER_APIS[inner.api_key]
         excess = self._bounds.excess(api.entry_limit, elements)
         if excess is not None:
-            self._answer_aside(lambda: _envelope(context, wrap_entity(inner, refused(inner, excess))), reply)
+            self._long_answers.begin(
+                context, lambda: _envelope(context, wrap_entity(inner, refused(inner, excess))), reply
+            )
             return
         passage = self._judge(api, inner)
         if passage.answer is not None:
@@ -325,17 +328,6 @@ class ControllerListener:
             lambda response: _envelope(context, wrap(inner, response)),
             is_long=is_long(context.frame),
         )
-
-    def _answer_aside(self, make: Callable[[], EncodedBody], reply: Reply) -> None:
-        """A refusal of many entries is made in the thread of long requests."""
-
-        def made(answer: "asyncio.Future[EncodedBody]") -> None:
-            if not answer.cancelled() and answer.exception() is not None:
-                log.error("a refusal could not be made", exc_info=answer.exception())
-            failed = answer.cancelled() or answer.exception() is not None
-            reply(None if failed else answer.result())
-
-        self._aside.begin(make).add_done_callback(made)
 
     def _noting(self, api: QuorumRequest, request: ControllerRequest, reply: Reply) -> Reply:
         """The replica changes the voters and writes no audit notes, so a change that was made is noted here."""

@@ -117,6 +117,10 @@ class Active:
     removals: deque[tuple[BrokerRemoval, ControllerRequest, Reply]] = field(default_factory=deque)
     divided: deque[DividedRequest] = field(default_factory=deque)
 
+    @property
+    def has_part_due(self) -> bool:
+        return bool(self.divided) and self.divided[0].may_take
+
 
 class Controller:
     """Implements raft.ports.StateMachine. `publishers` get each committed image with the delta that led to it."""
@@ -225,7 +229,7 @@ class Controller:
             self._batched_update_on(now_ms, active)
         else:
             self._run_due_task(now_ms, active)
-        if self._active is active and active.divided and not self._timeline.is_far_ahead:
+        if self._active is active and active.has_part_due and not self._timeline.is_far_ahead:
             self._write_part(now_ms, active)
         if active.no_op_due_ms is not None and active.no_op_due_ms <= now_ms:
             active.no_op_due_ms = now_ms + self._config.metadata_max_idle_interval_ms
@@ -290,7 +294,7 @@ class Controller:
             return None
         if self._timeline.is_far_ahead:
             return self._active.no_op_due_ms
-        if self._active.batched_updates or self._active.removals or self._active.divided:
+        if self._active.batched_updates or self._active.removals or self._active.has_part_due:
             return 0
         expiry = self._active.liveness.next_expiry_ms(self.image.cluster.brokers.values())
         deadlines = (expiry, self._active.no_op_due_ms, self._active.schedule.next_deadline_ms())

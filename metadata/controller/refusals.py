@@ -1,11 +1,10 @@
 """Responses that refuse a request as a whole, by a controller or an authorizer: each API has its own shape."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from kquorum.metadata.controller.configs import client_quotas
 from kquorum.metadata.controller.configs.alter_configs import config_refusal, incremental_config_refusal
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, messages_of_entries
 from kquorum.metadata.controller.security.delegation_tokens import creation_refusal
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.add_raft_voter import AddRaftVoterResponse
@@ -119,18 +118,27 @@ def topic_refusal(name: str, error: ApiError) -> CreatableTopicResult:
 def _create_topics(request: ControllerRequest, error: ApiError) -> CreateTopicsResponse:
     body: CreateTopicsRequest = request.body
     names = dict.fromkeys([topic.name for topic in body.topics])
-    return CreateTopicsResponse(topics=tuple([topic_refusal(name, error) for name in names]))
+    messages = messages_of_entries(error.message)
+    return CreateTopicsResponse(
+        topics=tuple(
+            [
+                CreatableTopicResult(name=name, error_code=error.code, error_message=next(messages))
+                for name in names
+            ]
+        )
+    )
 
 
 def _delete_topics(request: ControllerRequest, error: ApiError) -> DeleteTopicsResponse:
     body: DeleteTopicsRequest = request.body
+    messages = messages_of_entries(error.message)
     by_name = [
-        DeletableTopicResult(name=name, error_code=error.code, error_message=error.message)
+        DeletableTopicResult(name=name, error_code=error.code, error_message=next(messages))
         for name in body.topic_names
     ]
     by_name_or_id = [
         DeletableTopicResult(
-            name=each.name, topic_id=each.topic_id, error_code=error.code, error_message=error.message
+            name=each.name, topic_id=each.topic_id, error_code=error.code, error_message=next(messages)
         )
         for each in body.topics
     ]
@@ -139,23 +147,35 @@ def _delete_topics(request: ControllerRequest, error: ApiError) -> DeleteTopicsR
 
 def _create_acls(request: ControllerRequest, error: ApiError) -> CreateAclsResponse:
     body: CreateAclsRequest = request.body
-    refused = AclCreationResult(error_code=error.code, error_message=error.message)
-    return CreateAclsResponse(results=(refused,) * len(body.creations))
+    messages = messages_of_entries(error.message)
+    return CreateAclsResponse(
+        results=tuple(
+            [AclCreationResult(error_code=error.code, error_message=next(messages)) for _ in body.creations]
+        )
+    )
 
 
 def _delete_acls(request: ControllerRequest, error: ApiError) -> DeleteAclsResponse:
     body: DeleteAclsRequest = request.body
-    refused = DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
-    return DeleteAclsResponse(filter_results=(refused,) * len(body.filters))
+    messages = messages_of_entries(error.message)
+    return DeleteAclsResponse(
+        filter_results=tuple(
+            [
+                DeleteAclsFilterResult(error_code=error.code, error_message=next(messages))
+                for _ in body.filters
+            ]
+        )
+    )
 
 
 def _create_partitions(request: ControllerRequest, error: ApiError) -> CreatePartitionsResponse:
     body: CreatePartitionsRequest = request.body
+    messages = messages_of_entries(error.message)
     names = dict.fromkeys([topic.name for topic in body.topics])
     return CreatePartitionsResponse(
         results=tuple(
             [
-                CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
+                CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=next(messages))
                 for name in names
             ]
         )
@@ -167,6 +187,7 @@ def _alter_partition_reassignments(
 ) -> AlterPartitionReassignmentsResponse:
     """The reason stands beside each partition too, where Kafka's clients look for it."""
     body: AlterPartitionReassignmentsRequest = request.body
+    messages = messages_of_entries(error.message)
     responses = [
         ReassignableTopicResponse(
             name=topic.name,
@@ -175,7 +196,7 @@ def _alter_partition_reassignments(
                     ReassignablePartitionResponse(
                         partition_index=each.partition_index,
                         error_code=error.code,
-                        error_message=error.message,
+                        error_message=next(messages),
                     )
                     for each in topic.partitions
                 ]
@@ -193,12 +214,13 @@ def _alter_partition_reassignments(
 
 def _elect_leaders(request: ControllerRequest, error: ApiError) -> ElectLeadersResponse:
     body: ElectLeadersRequest = request.body
+    messages = messages_of_entries(error.message)
     results = [
         ReplicaElectionResult(
             topic=each.topic,
             partition_result=tuple(
                 [
-                    PartitionResult(partition_id=one, error_code=error.code, error_message=error.message)
+                    PartitionResult(partition_id=one, error_code=error.code, error_message=next(messages))
                     for one in each.partitions
                 ]
             ),
@@ -211,8 +233,9 @@ def _elect_leaders(request: ControllerRequest, error: ApiError) -> ElectLeadersR
 def _update_features(request: ControllerRequest, error: ApiError) -> UpdateFeaturesResponse:
     """Up to version 1 the reason also stands beside each feature, where Kafka's older tools look for it."""
     body: UpdateFeaturesRequest = request.body
+    messages = messages_of_entries(error.message)
     results = [
-        UpdatableFeatureResult(feature=update.feature, error_code=error.code, error_message=error.message)
+        UpdatableFeatureResult(feature=update.feature, error_code=error.code, error_message=next(messages))
         for update in body.feature_updates
     ]
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message, results=tuple(results))
@@ -223,33 +246,33 @@ def _alter_user_scram_credentials(
 ) -> AlterUserScramCredentialsResponse:
     body: AlterUserScramCredentialsRequest = request.body
     deleted = [deletion.name for deletion in body.deletions]
+    messages = messages_of_entries(error.message)
     users = dict.fromkeys([*deleted, *[upsertion.name for upsertion in body.upsertions]])
     return AlterUserScramCredentialsResponse(
         results=tuple(
             [
-                AlterUserScramCredentialsResult(user=user, error_code=error.code, error_message=error.message)
+                AlterUserScramCredentialsResult(
+                    user=user, error_code=error.code, error_message=next(messages)
+                )
                 for user in users
             ]
         )
     )
 
 
-# An entry of a request may have few bytes: its refusal must not be many times as long.
-_MOST_MESSAGES: Final = 100
-
-
 def _describe_configs(request: ControllerRequest, error: ApiError) -> DescribeConfigsResponse:
     body: DescribeConfigsRequest = request.body
+    messages = messages_of_entries(error.message)
     return DescribeConfigsResponse(
         results=tuple(
             [
                 DescribeConfigsResult(
                     error_code=error.code,
-                    error_message=error.message if number < _MOST_MESSAGES else None,
+                    error_message=next(messages),
                     resource_type=asked.resource_type,
                     resource_name=asked.resource_name,
                 )
-                for number, asked in enumerate(body.resources)
+                for asked in body.resources
             ]
         )
     )

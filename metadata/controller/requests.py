@@ -1,9 +1,10 @@
 """The input of a handler, its errors, and the responses that need no handler: for requests without entries, and for
 those whose timeout has passed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain, repeat
+from typing import Any, Final
 
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -11,6 +12,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 
 # A string of an answer has 32,767 bytes at most, and a character up to four.
 MAX_MESSAGE_CHARACTERS = 2_000
+# An entry of a request may have one byte: its refusal must not be many times as long.
+_MOST_MESSAGES: Final = 100
 Reply = Callable[[Response], None]
 
 
@@ -59,6 +62,11 @@ class ApiError(Exception):
 def cut_message(message: str) -> str:
     """A message that quotes a huge name or value is cut, because no response could hold it."""
     return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}..."
+
+
+def messages_of_entries(message: str | None) -> Iterator[str | None]:
+    """The message beside each entry of an answer that refuses all of them alike: the first entries have it."""
+    return chain(repeat(message, _MOST_MESSAGES), repeat(None))
 
 
 def not_controller(leader_id: int, node_id: int) -> ApiError:

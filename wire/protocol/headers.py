@@ -23,6 +23,7 @@ _NO_TAGGED_FIELDS = b"\x00"
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 # Kafka defines none for headers, and we two. A header is read before it is known who sent it.
 MAX_TAGGED_FIELDS = 64
+NO_BOUND = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +212,9 @@ def read_correlation_id(frame: bytes) -> int:
         raise BufferUnderflow(f"a response header needs 4 bytes, {len(frame)} are there", 0) from None
 
 
-def decode_response(cls: type[Request[R]], version: int, frame: bytes) -> R:
-    """The response to a request of `cls`. Raises UnsupportedVersion, BufferUnderflow or DecodeError.
+def decode_response(cls: type[Request[R]], version: int, frame: bytes, most_elements: int = NO_BOUND) -> R:
+    """The response to a request of `cls`. Raises UnsupportedVersion, BufferUnderflow or DecodeError; TooManyElements
+    if its arrays have more than `most_elements` together.
 
     A server that does not know the asked version of ApiVersions answers in the layout of version 0 (KIP-511), which is
     read then. Bytes after the body are passed over, as Kafka's own reader does.
@@ -222,7 +224,7 @@ def decode_response(cls: type[Request[R]], version: int, frame: bytes) -> R:
     position = _CORRELATION_ID.size
     if api_version(cls.api_key, version).response_header_version:
         position = skip_tagged_fields(frame, position)
-    return message_codec.decode(response_type_of(cls), version, frame, position)[0]
+    return message_codec.decode_bounded(response_type_of(cls), version, frame, position, most_elements)[0]
 
 
 def _is_unsupported_version(frame: bytes) -> bool:

@@ -22,7 +22,7 @@ from kquorum.metadata.configs.table import definition_of
 from kquorum.metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 from kquorum.metadata.controller.context import DecisionContext
 from kquorum.metadata.controller.partitions.elr import clear_elr_records
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, messages_of_entries
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.controller.topics.names import check_topic_name
 from kquorum.metadata.image.configs import (
@@ -234,12 +234,18 @@ def incremental_config_refusal(
     request: ControllerRequest, error: ApiError
 ) -> incremental.IncrementalAlterConfigsResponse:
     body: incremental.IncrementalAlterConfigsRequest = request.body
-    return _incremental_response(body.resources, [error] * len(body.resources))
+    return _incremental_response(body.resources, _errors_of_all(body.resources, error))
 
 
 def config_refusal(request: ControllerRequest, error: ApiError) -> legacy.AlterConfigsResponse:
     body: legacy.AlterConfigsRequest = request.body
-    return _legacy_response(body.resources, [error] * len(body.resources))
+    return _legacy_response(body.resources, _errors_of_all(body.resources, error))
+
+
+def _errors_of_all(resources: Sequence[AskedResource], error: ApiError) -> list[ApiError]:
+    with_message, without = error, ApiError(error.code)
+    messages = messages_of_entries(error.message)
+    return [without if next(messages) is None else with_message for _ in resources]
 
 
 def _incremental_response(

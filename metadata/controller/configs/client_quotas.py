@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 
 from kquorum.metadata.controller.context import DecisionContext
-from kquorum.metadata.controller.requests import ApiError, ControllerRequest
+from kquorum.metadata.controller.requests import ApiError, ControllerRequest, messages_of_entries
 from kquorum.metadata.controller.results import ControllerResult
 from kquorum.metadata.image.quotas import QuotaEntity
 from kquorum.wire.messages.alter_client_quotas import (
@@ -65,7 +65,8 @@ def refusals(request: ControllerRequest, error: ApiError) -> AlterClientQuotasRe
     """Refuses every entity of the request."""
     body: AlterClientQuotasRequest = request.body
     entities = dict.fromkeys(map(_entity, body.entries))
-    entries = [_result(entity, error.code, error.message) for entity in entities]
+    messages = messages_of_entries(error.message)
+    entries = [_result(entity, error.code, next(messages)) for entity in entities]
     return AlterClientQuotasResponse(entries=tuple(entries))
 
 

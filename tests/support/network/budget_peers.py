@@ -9,12 +9,15 @@ USUAL = ApiKey.METADATA.to_bytes(2, "big") + bytes(20)
 class Peer:
     """A Holder; all that it holds is a half-read frame if the test says so."""
 
-    def __init__(self, budget: RequestBudget, name: str, told: list[str]) -> None:
+    def __init__(
+        self, budget: RequestBudget, name: str, told: list[str], address: str = "198.51.100.7"
+    ) -> None:
         self.budget = budget
         self.name = name
         self.told = told
         self.held_bytes = self.half_read_bytes = self.held_requests = self.held_first = 0
         self.unsent_bytes = 0
+        self.address = address
 
     def room_may_be_back(self) -> None:
         if self.budget.may_read(self) and self.may_serve():

@@ -18,12 +18,14 @@ from kquorum.metadata.controller_apis import (
     QuorumRequest,
 )
 from kquorum.raft.adapters.kafka_codec.codec import RAFT_APIS
+from kquorum.wire import message_codec
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
-from kquorum.wire.protocol.apis import supported_versions
+from kquorum.wire.protocol.apis import message_types, supported_versions
 from tests.support.kio.classes import response_class
 from tests.support.kio.codec import encode
 from tests.support.kio.entities import build
+from tests.support.many_entries import longest_answer, requests_of_many_entries
 
 # Judged before the body is read, so refused without it.
 BEFORE_BODY = sorted(key for key, api in CONTROLLER_APIS.items() if not api.authorization.needs_body)
@@ -55,3 +57,13 @@ def test_what_is_judged_before_its_body_is_read_can_be_refused_without_it(api_ke
         request = ControllerRequest(api_key=api_key, api_version=version, body=None)
         cls = response_class(api_key, version)
         assert encode(build(cls, refusal(request, error)))
+
+
+@pytest.mark.parametrize("api_key", sorted(CONTROLLER_APIS), ids=lambda each: each.name)
+def test_a_refusal_is_not_many_times_as_long_as_what_it_refuses(api_key: ApiKey) -> None:
+    """A reason beside each of 199,000 entries of a byte or two would make an answer of many megabytes."""
+    version = supported_versions(api_key)[1]
+    error = ApiError(ErrorCode.policy_violation, "r" * 100)
+    for name, body in requests_of_many_entries(message_types(api_key)[0], 2_000):
+        request = ControllerRequest(api_key=api_key, api_version=version, body=body)
+        assert len(message_codec.encode(refusal(request, error), version)) < longest_answer(2_000), name

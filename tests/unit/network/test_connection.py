@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kquorum.network import connection as connection_module
 from kquorum.network.connection import MAX_FIRST_RESPONSE_BYTES, KafkaConnection
 from kquorum.network.errors import (
     CannotConnect,
@@ -17,7 +18,8 @@ from kquorum.network.errors import (
     UnsupportedField,
 )
 from kquorum.network.requests import Reply, RequestContext
-from kquorum.wire.errors import DecodeError, UnsupportedVersion
+from kquorum.wire.errors import DecodeError, TooManyElements, UnsupportedVersion
+from kquorum.wire.message_codec import encode
 from kquorum.wire.message_schema import ByVersion
 from kquorum.wire.messages.find_coordinator import (
     Coordinator,
@@ -25,6 +27,7 @@ from kquorum.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kquorum.wire.messages.vote import VoteRequest
+from kquorum.wire.primitives import write_uvarint
 from kquorum.wire.protocol.apis import ApiKey
 from kquorum.wire.protocol.frames import encode_frame
 from kquorum.wire.protocol.headers import decode_request_header
@@ -322,6 +325,34 @@ def test_a_peer_may_not_fill_the_memory_with_the_versions_that_it_offers(run: Ru
         ):
             with pytest.raises(ConnectionLost, match=f"the limit is {MAX_FIRST_RESPONSE_BYTES}"):
                 await connection.common_version(ApiKey.FIND_COORDINATOR)
+
+    run(test())
+
+
+@pytest.mark.parametrize("is_lie", [True, False])
+def test_a_peer_may_not_fill_the_memory_with_the_entries_of_an_answer(
+    run: RunTest, monkeypatch: pytest.MonkeyPatch, is_lie: bool
+) -> None:
+    """An answer may have 256 MiB, and an entry a few bytes, which take two hundred in memory."""
+    if not is_lie:
+        monkeypatch.setattr(connection_module, "MAX_RESPONSE_ELEMENTS", 100)
+    most = connection_module.MAX_RESPONSE_ELEMENTS
+
+    def answer(frame: bytes) -> bytes:
+        header, _ = decode_request_header(frame)
+        body = FindCoordinatorResponse(coordinators=(Coordinator(),) * (most + 1 if not is_lie else 1))
+        data = encode(body, 4)
+        if is_lie:
+            write_uvarint(count := bytearray(), most + 2)
+            data = data[:4] + count + data[5:]
+        return encode_frame(struct.pack(">i", header.correlation_id) + b"\x00" + data)
+
+    async def test() -> None:
+        async with peer(answer) as port, connected(port) as connection:
+            request = FindCoordinatorRequest(coordinator_keys=("a",))
+            words = f"the answer of {HOST}:{port} to .* has more than {most} entries"
+            with pytest.raises(TooManyElements, match=words):
+                await connection.send_request(request, 4)
 
     run(test())
 

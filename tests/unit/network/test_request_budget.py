@@ -209,8 +209,8 @@ def test_room_that_is_given_back_is_not_given_to_all_at_once() -> None:
 
 
 class Answer:
-    def __init__(self, table: Table, name: str) -> None:
-        self.making = AnswerInMaking(table.budget)
+    def __init__(self, table: Table, name: str, address: str = "192.0.2.1") -> None:
+        self.making = AnswerInMaking(table.budget, address)
         self._table, self._name = table, name
 
     def goes_on(self) -> bool:
@@ -248,6 +248,62 @@ def test_no_answer_is_made_while_peers_have_a_budget_to_read_and_small_requests_
     slow.holds(150_000, 1, unsent_bytes=99_000)
     assert table.turn() == ["answer"], "a request without an answer does not keep it waiting"
     assert answer.goes_on()
+
+
+def test_an_address_leaves_room_for_the_answers_of_others() -> None:
+    """A peer that reads 64 KiB within 30 seconds is not closed. Many of its connections filled the budget with answers
+    that they did not read, and others waited for theirs."""
+    table = Table()
+    slow = table.peer("slow")
+    more, other = Answer(table, "more", slow.address), Answer(table, "other")
+    slow.holds(49_000, unsent_bytes=49_000)
+    assert more.goes_on()
+    slow.holds(50_000, unsent_bytes=50_000)
+    assert not more.goes_on()
+    assert other.goes_on()
+    assert table.turn() == []
+    slow.holds(49_000, unsent_bytes=49_000)
+    assert table.turn() == ["more"]
+
+
+def test_the_more_addresses_do_not_read_the_less_each_of_them_may_have() -> None:
+    table = Table()
+    for number in range(3):
+        peer = table.peer(str(number))
+        peer.address = f"198.51.100.{number}"
+        peer.holds(25_000, unsent_bytes=25_000)
+    assert not Answer(table, "more", "198.51.100.1").goes_on()
+    assert Answer(table, "other").goes_on()
+
+
+def test_beyond_the_budget_the_answer_of_the_address_with_the_least_unread_is_made_next() -> None:
+    table = Table()
+    slow, frames = table.peer("slow"), table.peer("frames")
+    answers = [Answer(table, f"of the slow {number}", slow.address) for number in range(3)]
+    other = Answer(table, "other")
+    frames.holds(100_000, amid_frame=True)
+    slow.holds(40_000, unsent_bytes=40_000)
+    assert [each.goes_on() for each in (*answers, other)] == [True, False, False, False]
+    assert table.turn() == []
+    answers[0].making.end()
+    assert table.turn() == ["other"]
+    assert other.goes_on()
+    slow.holds(60_000, unsent_bytes=60_000)
+    other.making.end()
+    assert table.turn() == []
+    slow.holds(45_000, unsent_bytes=45_000)
+    assert table.turn() == ["of the slow 1"]
+
+
+def test_an_address_whose_connections_are_gone_is_forgotten() -> None:
+    table = Table()
+    slow = table.peer("slow")
+    slow.holds(60_000, unsent_bytes=60_000)
+    answer = Answer(table, "answer", slow.address)
+    assert not answer.goes_on()
+    table.budget.forget(slow)
+    assert table.turn() == ["answer"]
+    assert not table.budget.unsent_by_address
 
 
 def test_an_answer_whose_client_has_gone_gives_its_bytes_back() -> None:

@@ -59,7 +59,7 @@ def test_others_are_served_while_a_long_request_is_answered(api_key: ApiKey, val
     async def work() -> bool:
         async with broker(lambda: None) as node, another_client(node) as other:
             long = asyncio.create_task(node.ask(api_key, values))
-            await eventually(lambda: bool(node.listener._tasks))
+            await eventually(lambda: node.listener._long_answers.under_way > 0)
             await other.call(message_of(ApiKey.API_VERSIONS, NAME), 60_000)
             is_first = not long.done()
             await long

@@ -17,6 +17,7 @@ from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.uuids import ZERO_UUID
 from tests.support.controller_world import World, assigned, topic
 from tests.support.metadata.faulty_world import FaultyWorld
 
@@ -308,3 +309,100 @@ def test_topics_with_long_configs_are_created_in_several_turns() -> None:
     assert not answers
     assert turns_until_answered(world, answers) > 3
     assert {each.error_code for each in answers[0].topics} == {ErrorCode.none}
+
+
+def deletion(*entries: str | UUID) -> dict[str, Any]:
+    """Topics by name or by id."""
+    topics = [
+        {"name": None, "topic_id": entry} if isinstance(entry, UUID) else {"name": entry, "topic_id": None}
+        for entry in entries
+    ]
+    return {"topics": topics, "timeout": 1000}
+
+
+def topics_with_long_configs(*names: str) -> World:
+    world = world_of()
+    configs = [{"name": LEADER_THROTTLED, "value": replicas(4_000)}]
+    for name in names:
+        world.create({**topic(name), "configs": configs})
+    return world
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_topics_with_long_configs_are_deleted_in_several_turns(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """1,200 topics with two values of 32 KB each held the leader for 110 ms."""
+    monkeypatch.setattr(divided_requests, "_DELETED_BYTES_OF_A_WEIGHT", 600)
+    names = [f"t{number}" for number in range(8)]
+    world = topics_with_long_configs(*names)
+    by_name = {"topic_names": (*names, "missing"), "timeout": 1000}
+    values = by_name if version < 6 else deletion(*names, "missing")
+    answers = world.send(ApiKey.DELETE_TOPICS, version, **values)
+    assert not answers
+    assert turns_until_answered(world, answers) > 3
+    told = {each.name: each.error_code for each in answers[0].responses}
+    assert list(told) == [*names, "missing"]
+    assert told.pop("missing") is ErrorCode.unknown_topic_or_partition
+    assert set(told.values()) == {ErrorCode.none}
+    image = world.controller.committed_image
+    assert image.topics.is_empty
+    assert image.configs.is_empty
+
+
+def test_the_partitions_of_deleted_topics_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divided_requests, "_DELETED_ROWS_OF_A_WEIGHT", 1)
+    names = [f"t{number}" for number in range(8)]
+    world = world_of(*(topic(name, num_partitions=30) for name in names))
+    answers = world.send(ApiKey.DELETE_TOPICS, 6, **deletion(*names))
+    assert turns_until_answered(world, answers) > 2
+    assert {each.error_code for each in answers[0].responses} == {ErrorCode.none}
+
+
+def test_a_deleted_topic_is_named_twice_wherever_its_name_and_its_id_stand() -> None:
+    """It is not deleted at all, and the answer is that of an undivided request."""
+    names = [f"t{number}" for number in range(60)]
+    world = world_of(*map(topic, ("by-both", "by-name", "by-id", "odd")), *map(topic, names))
+    ids = {name: each.id for name, each in world.controller.image.topics.by_name.items()}
+    unknown = UUID(int=99)
+    twice = ("by-both", "by-name", ids["by-id"], unknown, "missing")
+    values = deletion(*twice, *names, ids["by-both"], *twice[1:])
+    values["topics"] += [{"name": "odd", "topic_id": ids["odd"]}, {"name": None, "topic_id": None}] * 2
+    answers = world.send(ApiKey.DELETE_TOPICS, 6, **values)
+    assert turns_until_answered(world, answers) > 1
+    refused = [
+        (each.name, each.topic_id) for each in answers[0].responses if each.error_code is not ErrorCode.none
+    ]
+    assert {each.error_code for each in answers[0].responses if each.name not in names} == {
+        ErrorCode.invalid_request
+    }
+    assert sorted(refused, key=str) == sorted(
+        [
+            ("by-both", ids["by-both"]),
+            ("by-name", ZERO_UUID),
+            (None, ids["by-id"]),
+            (None, unknown),
+            ("missing", ZERO_UUID),
+            ("odd", ids["odd"]),
+            (None, ZERO_UUID),
+        ],
+        key=str,
+    )
+    assert len(answers[0].responses) == 60 + len(refused)
+    assert set(world.controller.image.topics.by_name) == {"by-both", "by-name", "by-id", "odd"}
+
+
+def test_few_parts_are_uncommitted_at_a_time() -> None:
+    """A commit hashes what it changes: many parts that are committed together would hold the loop up."""
+    names = [f"t{number}" for number in range(200)]
+    world = world_of()
+    for start in range(0, 200, 10):
+        world.create(*map(topic, names[start : start + 10]))
+    answers = world.send(ApiKey.DELETE_TOPICS, 6, **deletion(*names))
+    for _ in range(5):
+        world.controller.handle_time(world.now_ms)
+    assert len(world.controller.image.topics.by_name) == 200 - 2 * 20
+    assert world.controller.next_deadline_ms() != 0, "what waits for a commit is not due"
+    world.commit()
+    assert turns_until_answered(world, answers) > 3
+    assert world.controller.committed_image.topics.is_empty
