@@ -55,7 +55,11 @@ async function main() {
     await admin.createTopics({ topics: [{ topic, numPartitions: 1, replicationFactor: 1 }], waitForLeaders: false })
     tell('topic', topic)
   }
-  tell('done', (await admin.listTopics()).filter((name) => /^js-\d+$/.test(name)).length)
+  // Any broker may answer, and one may still be behind the controller that answered CreateTopics.
+  const listed = async () => (await admin.listTopics()).filter((name) => /^js-\d+$/.test(name)).length
+  const deadline = Date.now() + 20000
+  while ((await listed()) < Number(topics) && Date.now() < deadline) await new Promise((done) => setTimeout(done, 100))
+  tell('done', await listed())
   await admin.disconnect()
 }
 
