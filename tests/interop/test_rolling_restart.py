@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from kquorum.cli.main import run as run_kquorum
-from tests.interop.kafka_process import Kafka
+from tests.interop.kafka_process import Kafka, ToolHangs
 from tests.interop.kafka_release import KafkaRelease
 from tests.interop.site import QUORUM_TOOL, Layout, Site
 
@@ -65,7 +65,10 @@ def restart(site: Site, node_id: int) -> None:
 @pytest.fixture
 def stale(kafka: Kafka, site: Site) -> int:
     """The broker has asked the leader, which was restarted then and follows another one; answers who leads now."""
-    kafka.run(QUORUM_TOOL, *through_broker(site), "describe", "--status", timeout_s=ANSWERED_WITHIN_S)
+    try:
+        kafka.run(QUORUM_TOOL, *through_broker(site), "describe", "--status", timeout_s=ANSWERED_WITHIN_S)
+    except ToolHangs as error:
+        raise AssertionError(f"{error}\n{site.tails()}") from None
     before = site.quorum().leader_id
     restart(site, before)
     after = site.quorum().leader_id
