@@ -20,6 +20,7 @@ RUNS ?= 2000
 MINUTES ?= 10
 INPUTS ?= 1000000
 KILLS ?= 200
+ROUNDS ?= 200
 LOG_DIR ?=
 LOCK_ARGS ?=
 AUDIT_ARGS ?=
@@ -54,17 +55,17 @@ test: $(STAMP) java check  ## check, then every test which is not slow
 	@$(PYTEST) $(PARALLEL) -m 'not slow' -q $(PYTEST_ARGS)
 
 .PHONY: test-all
-test-all: $(STAMP) java check  ## check, then every test, the slow ones too, and those of the compiled core
+test-all: $(STAMP) java check  ## check, then every test, the slow ones too, and those of the compiled packages
 	@$(PYTEST) $(PARALLEL) -q $(PYTEST_ARGS)
 	@$(MAKE) test-compiled
 
 .PHONY: compile
-compile: $(STAMP)  ## build the consensus core with mypyc into build/compiled, which nodes then use; a minute (needs a C compiler)
+compile: $(STAMP)  ## build the hot modules with mypyc into build/compiled, which nodes then use; two minutes (needs a C compiler)
 	@KQUORUM_COMPILED=0 $(BIN)/python -m tools.compile_modules
 
 .PHONY: test-compiled
-test-compiled: compile  ## the tests of the consensus core, on what `make compile` built
-	@KQUORUM_COMPILED=$(CURDIR)/build/compiled $(PYTEST) $(PARALLEL) -q tests/unit/raft tests/scenarios tests/contracts $(PYTEST_ARGS)
+test-compiled: compile  ## tests of the compiled packages, on what `make compile` built
+	@KQUORUM_COMPILED=$(CURDIR)/build/compiled $(PYTEST) $(PARALLEL) -q tests/unit/raft tests/unit/network tests/unit/metadata tests/unit/storage tests/unit/wire tests/scenarios tests/contracts $(PYTEST_ARGS)
 
 .PHONY: check
 check: $(STAMP)  ## formatting, lint, types and layering
@@ -97,6 +98,10 @@ fuzz: $(STAMP)  ## garbage into every decoder for MINUTES (10), then INPUTS (100
 .PHONY: kill-loop
 kill-loop: $(STAMP)  ## real nodes killed with SIGKILL under load, KILLS times (200), and what is left judged; an hour
 	@$(BIN)/python -m tests.kill_loop --kills $(KILLS)
+
+.PHONY: kill-records
+kill-records: $(STAMP)  ## brokers killed with SIGKILL under a producer, ROUNDS times (200), and their records judged; 40 minutes
+	@$(BIN)/python -m tests.kill_loop.records --rounds $(ROUNDS)
 
 .PHONY: jepsen
 jepsen: $(STAMP)  ## real processes with faults between them, and the history checked; minutes

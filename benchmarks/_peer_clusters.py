@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kquorum.cli.processes import NodeFailed, NodeProcess, wait_until
+from kquorum.compiled import ENVIRONMENT
 from kquorum.node.config.materialise import free_ports
 from tests.interop.kafka_process import Kafka
 from tests.interop.kafka_release import Unavailable, find_release
@@ -56,14 +57,16 @@ class Side(Protocol):
 
 
 class OurSide:
-    """Three controllers of the checkout in `tree`."""
+    """Three controllers of the checkout in `tree`, with its compiled modules if there are some, or from its sources."""
 
-    def __init__(self, name: str, folder: Path, tree: Path) -> None:
+    def __init__(self, name: str, folder: Path, tree: Path, *, is_compiled: bool = True) -> None:
         self.name = name
         self._cluster = Cluster(folder, brokers=0, overrides=KAFKAS_TIMES)
         self._cluster.write_config()
         self._cluster.format()
         environment = {**os.environ, "PYTHONPATH": str(tree)}
+        if not is_compiled:
+            environment[ENVIRONMENT] = "0"
         self._nodes = [
             NodeProcess(
                 self._cluster.config_path, node_id, folder / f"node-{node_id}.out", environment=environment

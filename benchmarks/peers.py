@@ -1,7 +1,7 @@
 """Writes to three controllers of ours, of Apache Kafka's, and to three members of etcd, side by side.
 
     python -m benchmarks.peers [--sides kquorum,etcd,kafka] [--clients 1,64,256] [--seconds 5] [--times 5]
-                               [--against CHECKOUT] [--folder DIR] [--json]
+                               [--against CHECKOUT] [--from-sources] [--folder DIR] [--json]
 
 All clusters run at once as real processes on loopback, with logs on disk, and are asked one after the other, round by
 round, so each round gives every side the same machine. One process is the client: it keeps N connections to the leader
@@ -14,7 +14,8 @@ The figures are medians over the rounds; the ratios are medians over the rounds 
 moves less with the load of the machine than times of a clock do.
 
 etcd and Kafka are optional: without Go, Java or a network the benchmark says why, and prints the rest. `--against` adds
-one more side: our controllers of another checkout (two commits in turns).
+one more side: our controllers of another checkout (two commits in turns). `--from-sources` adds our controllers without
+what `make compile` built.
 """
 
 import argparse
@@ -331,7 +332,9 @@ def _median(values: Any) -> float:
     return statistics.median(values)
 
 
-def opened(names: Sequence[str], folder: Path, against: Path | None, stack: ExitStack) -> list[Writers]:
+def opened(
+    names: Sequence[str], folder: Path, against: Path | None, from_sources: bool, stack: ExitStack
+) -> list[Writers]:
     """Start the sides that can be had; says on standard error why another one cannot."""
     found: list[Writers] = []
     for name in names:
@@ -348,6 +351,10 @@ def opened(names: Sequence[str], folder: Path, against: Path | None, stack: Exit
         other = OurSide("against", folder / "against", against)
         stack.callback(other.close)
         found.insert(1, QuotaWriters(other))
+    if from_sources:
+        plain = OurSide("sources", folder / "sources", ROOT, is_compiled=False)
+        stack.callback(plain.close)
+        found.insert(1, QuotaWriters(plain))
     return found
 
 
@@ -389,6 +396,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement, after the warm-up")
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--against", type=Path, help="another checkout of this project, as one more side")
+    parser.add_argument(
+        "--from-sources", action="store_true", help="our sources, not compiled, as one more side"
+    )
     parser.add_argument("--folder", type=Path, help="for the logs; a temporary one by default")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -402,7 +412,7 @@ def main() -> None:
         temporary = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="kquorum-peers-", dir=options.folder)
         )
-        sides = opened(names, Path(temporary), options.against, stack)
+        sides = opened(names, Path(temporary), options.against, options.from_sources, stack)
         clients = [int(each) for each in options.clients.split(",")]
         try:
             found = uvloop.run(run(sides, clients, options.times, options.seconds))

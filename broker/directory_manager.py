@@ -3,8 +3,8 @@
 A replica is in one of the directories that the broker has, or it gets a place in one: when the broker has several and
 the controller left the choice to it (UNASSIGNED), when it comes from before there were directories (MIGRATING), and
 when the directory it was in is gone (LOST, or the id of one that was replaced). Kafka's broker makes a new log then in
-the directory that holds the fewest, and says so; these brokers hold no logs, and only say so. What lies in a directory
-of ours that has failed stays there, for it may come back.
+the directory that holds the fewest, and says so. What lies in a directory that has failed stays there, for it may come
+back.
 
 Sans-IO: its runner passes in each image, asks for the request that is due, and passes in the outcome. One request is
 under way at a time.

@@ -204,7 +204,7 @@ def _escaped(text: str | None) -> str | None:
 
 
 def _nearest(name: str, known: "Sequence[str]") -> str:
-    from difflib import get_close_matches
+    from kquorum.wire.near_names import near_names
 
-    found = get_close_matches(name, known, n=1)
+    found = near_names(name, known, 1)
     return f" (did you mean {found[0]}?)" if found else ""

@@ -3,7 +3,6 @@
 import os
 import re
 import select
-import shutil
 import subprocess
 import sys
 import time
@@ -13,11 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kquorum.private_files import replace_whole
+from kquorum.regular_files import open_regular
+
 _WAITING = re.compile(r"[\d:]{8} (?:warning: )?(waiting .*)$")
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
 # Of a node's output, which peers can make it write to. As much or a little more of what was before is kept.
 MAX_OUTPUT_BYTES = 1024 * 1024
+_APPENDED = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 class NodeFailed(Exception):
@@ -102,7 +105,7 @@ class NodeProcess:
         command += ["--config", str(self._config_path), "--node", str(self.node_id)]
         if self._data_dir is not None:
             command += ["--data-dir", str(self._data_dir)]
-        with self.output_path.open("ab") as output:
+        with os.fdopen(open_regular(self.output_path, _APPENDED), "ab") as output:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -137,7 +140,8 @@ class NodeProcess:
             return
         _ = self.is_ready  # remembers the line that is moved
         with suppress(OSError):
-            shutil.copyfile(self.output_path, self.output_path.with_name(f"{self.output_path.name}.1"))
+            content = self.output_path.read_bytes()
+            replace_whole(self.output_path.with_name(f"{self.output_path.name}.1"), content)
         os.truncate(self.output_path, 0)
         self._output_start = 0
 

@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import Final
 
 
 class NotRegular(OSError):
@@ -47,3 +48,17 @@ def open_regular(
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
+
+
+LARGEST_WHOLE_BYTES: Final = 64 * 1024 * 1024
+"""A file of state, a manifest or an index is much smaller. A sparse file may say that it has terabytes."""
+
+
+def read_regular(path: Path, most_bytes: int = LARGEST_WHOLE_BYTES) -> bytes:
+    """The whole content of such a file. Raises OSError, EFBIG for a file of more than `most_bytes`."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most_bytes:
+            reason = f"it has {size:,} bytes, and a file of this kind has at most {most_bytes:,}"
+            raise OSError(errno.EFBIG, reason, str(path))
+        return file.read(most_bytes)

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 class Aside:
     def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
     async def make(self, work: Callable[[], Result]) -> Result:
         """`work` must follow from values that never change, such as requests and images."""
@@ -32,11 +32,11 @@ class Aside:
 
         A caller looks at the error in any case: else asyncio logs it, with its traceback.
         """
-        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return asyncio.get_running_loop().run_in_executor(self._worker, work)
 
     def close(self) -> None:
         """What has not begun is given up."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._worker.shutdown(wait=False, cancel_futures=True)
 
 
 def is_long(request: bytes) -> bool:

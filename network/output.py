@@ -5,7 +5,6 @@ import fcntl
 import struct
 import termios
 from collections import deque
-from typing import cast
 
 _INT = struct.Struct("i")
 # asyncio's own default: while more output waits, the connection is not served until the peer has taken most of it.
@@ -52,6 +51,7 @@ class Output:
 
     __slots__ = (
         "_closes_when_sent",
+        "_held_by_first",
         "_looked_at_s",
         "_queue",
         "_queued_bytes",
@@ -68,6 +68,8 @@ class Output:
         self._transport_is_full = False
         # What the transport gets when it has room again.
         self._queue: deque[memoryview] = deque()
+        # The memory that the first of them holds: its own length when it came, or when what was left was copied.
+        self._held_by_first = 0
         self._queued_bytes = 0
         self._closes_when_sent = False
         self.sent_bytes = 0
@@ -82,8 +84,8 @@ class Output:
         """Nothing more is to be served until the peer has taken most of what was written."""
         return self._transport_is_full or bool(self._queue)
 
-    def write(self, frames: list[bytes]) -> int:
-        """Returns the number of bytes."""
+    def write(self, frames: list[bytes | memoryview]) -> int:
+        """Frames, or pieces of frames, in order; their bytes are not copied. Returns the number of bytes."""
         size = sum(map(len, frames))
         self.sent_bytes += size
         if self._queue or size > _WRITTEN_AT_ONCE:
@@ -102,11 +104,16 @@ class Output:
             self._forget_queue()
         while self._queue and not self._transport_is_full:
             first = self._queue.popleft()
+            self._held_by_first = self._held_by_first or len(first)
             rest = first[_WRITTEN_AT_ONCE:]
-            if rest:
+            if not rest:
+                self._held_by_first = 0
+            elif 2 * len(rest) <= self._held_by_first and isinstance(first.obj, bytes):
                 # What was sent of a frame is freed when it is half of it, or a peer could hold all of it by its end.
-                is_mostly_sent = 2 * len(rest) <= len(cast(bytes, first.obj))
-                self._queue.appendleft(memoryview(bytes(rest)) if is_mostly_sent else rest)
+                self._queue.appendleft(memoryview(bytes(rest)))
+                self._held_by_first = len(rest)
+            else:
+                self._queue.appendleft(rest)
             piece = first[:_WRITTEN_AT_ONCE]
             self._queued_bytes -= len(piece)
             self._transport.write(piece)
@@ -137,7 +144,7 @@ class Output:
 
     def _forget_queue(self) -> None:
         self._queue.clear()
-        self._queued_bytes = 0
+        self._queued_bytes = self._held_by_first = 0
 
     def set_full(self, is_full: bool) -> None:
         """Whether the transport is; if it is not any more, it gets what waited for it."""

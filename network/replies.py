@@ -1,11 +1,18 @@
 """The replies that one connection still owes, in the order of their requests (Kafka's protocol guide)."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.apis import ApiVersion
-from kquorum.wire.protocol.headers import EncodedBody, encode_response_frame
+from kquorum.wire.protocol.headers import EncodedBody, NoAnswer, encode_response_frame
+
+Frame = Sequence[bytes | memoryview]
+# The connection is to be closed in this reply's place.
+CLOSING: Final[Frame] = ()
+# The request gets no reply; those behind it are served on.
+_NOTHING: Final[Frame] = (b"",)
 
 
 def nothing(*_arguments: object) -> None:
@@ -15,7 +22,8 @@ def nothing(*_arguments: object) -> None:
 class PendingReply:
     """The Reply of one request: a callable that encodes the answer, once, when it comes.
 
-    `frame` is None until then; empty means that the connection is to be closed in this reply's place.
+    `frame` is None until then, and its pieces after that; CLOSING means that the connection is to be closed in this
+    reply's place.
     """
 
     __slots__ = (
@@ -26,6 +34,7 @@ class PendingReply:
         "frame",
         "received_at_s",
         "request_bytes",
+        "size",
         "when_answered",
     )
 
@@ -44,11 +53,12 @@ class PendingReply:
         self._correlation_id = correlation_id
         self.received_at_s = received_at_s
         self.request_bytes = request_bytes
-        self.frame: bytes | None = None
+        self.frame: Frame | None = None
+        self.size = 0
         # Called once, before the answer is encoded.
         self.when_answered: Callable[[], None] | None = None
 
-    def __call__(self, answer: Response | EncodedBody | None) -> None:
+    def __call__(self, answer: Response | EncodedBody | NoAnswer | None) -> None:
         assert self.frame is None, f"{self._api} was answered twice"
         queue = self._queue
         queue.request_bytes -= self.request_bytes
@@ -57,16 +67,17 @@ class PendingReply:
         if self.when_answered is not None:
             self.when_answered()
         if queue.closed:
-            self.frame = b""
+            self.frame = CLOSING
             queue.on_answer()
             return
         try:
-            self.frame = b"" if answer is None else self._encode(answer)
+            self.frame = CLOSING if answer is None else self._encode(answer)
         except Exception as error:  # noqa: BLE001 - the boundary of answering code; logged with its traceback
             # The fault is in the answering code; it must not propagate into the code that completed the request.
-            self.frame = b""
+            self.frame = CLOSING
             queue.on_failure(str(self._api), error)
-        queue.held_bytes += len(self.frame)
+        self.size = sum(map(len, self.frame))
+        queue.held_bytes += self.size
         queue.on_answer()
 
     def __str__(self) -> str:
@@ -81,8 +92,10 @@ class PendingReply:
         self.request_bytes += more_bytes
         self._queue.request_bytes += more_bytes
 
-    def _encode(self, answer: Response | EncodedBody) -> bytes:
+    def _encode(self, answer: Response | EncodedBody | NoAnswer) -> Frame:
         api = self._api
+        if isinstance(answer, NoAnswer):
+            return _NOTHING
         is_right = isinstance(answer, EncodedBody) or answer.api_key == api.api_key
         assert is_right, f"{api} was answered with a {type(answer).__module__}.{type(answer).__qualname__}"
         return encode_response_frame(api, self._correlation_id, answer)
@@ -122,6 +135,10 @@ class ReplyQueue:
     def __len__(self) -> int:
         return len(self._pending)
 
+    def __bool__(self) -> bool:
+        """mypyc does not see that `__len__` says so."""
+        return len(self) > 0
+
     def open(
         self,
         api: ApiVersion,
@@ -146,17 +163,17 @@ class ReplyQueue:
     def unanswered_of(self, api_key: int) -> int:
         return sum(reply.frame is None and reply.api_key == api_key for reply in self._pending)
 
-    def take_ready(self) -> list[bytes]:
-        """The frames at the head that are ready to go; an empty one asks to close and is the last."""
+    def take_ready(self) -> tuple[list[bytes | memoryview], bool]:
+        """The pieces of the frames at the head that are ready to go, and whether to close the connection after them."""
         pending = self._pending
-        frames: list[bytes] = []
+        pieces: list[bytes | memoryview] = []
         while pending and (frame := pending[0].frame) is not None:
-            frames.append(frame)
-            self.held_bytes -= len(frame)
-            pending.popleft()
             if not frame:
-                break
-        return frames
+                pending.popleft()
+                return pieces, True
+            pieces += frame
+            self.held_bytes -= pending.popleft().size
+        return pieces, False
 
     def close(self) -> None:
         """Answers that come later go nowhere, unencoded; until then, their requests cost what they cost."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kquorum.network.limits import ServerLimits
 from kquorum.network.request_budget import AnswerInMaking
 from kquorum.wire.message_schema import Request, Response
-from kquorum.wire.protocol.headers import EncodedBody, RequestHeader
+from kquorum.wire.protocol.headers import EncodedBody, NoAnswer, RequestHeader
 
 ANONYMOUS = "User:ANONYMOUS"
 WhenGone = Callable[[Callable[[], object]], Callable[[], None]]
@@ -46,8 +46,9 @@ class RequestContext:
 
 
 # Called once for each request, from the loop's thread, now or later. A Response is encoded in the request's version, an
-# EncodedBody is sent as it is. None closes the connection, after the replies to the requests before this one.
-Reply = Callable[[Response | EncodedBody | None], None]
+# EncodedBody is sent as it is, and with NO_ANSWER nothing is sent. None closes the connection, after the replies to the
+# requests before this one.
+Reply = Callable[[Response | EncodedBody | NoAnswer | None], None]
 # The body is the message of the API that the header names.
 Handler = Callable[[RequestContext, Request[Response], Reply], None]
 # Called before the body is read, which may be long: what it answers refuses the request, None lets it pass.

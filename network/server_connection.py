@@ -343,12 +343,11 @@ class ServerConnection(asyncio.Protocol):
             self._fail(request_text(frame), error)
 
     def _send_ready(self) -> None:
-        frames = self._replies.take_ready()
-        if not frames:
+        pieces, must_close = self._replies.take_ready()
+        if not pieces and not must_close:
             return
-        must_close = not frames[-1]
         self._deadlines.active_at_s = self._loop.time()
-        size = self._output.write(frames)
+        size = self._output.write(pieces)
         self._state.counters.sent_bytes += size
         if size > _BURST_BYTES:
             # Right now: the next long answer asks for room in the same turn.

@@ -9,11 +9,7 @@ import uuid
 from typing import Any
 from uuid import UUID
 
-from kquorum.broker.adapters.clean_shutdown import (
-    forget_clean_shutdown,
-    mark_clean_shutdown,
-    previous_broker_epoch,
-)
+from kquorum.broker.adapters.clean_shutdown import previous_broker_epoch
 from kquorum.broker.adapters.delayed_operation import LoopDelayedOperation
 from kquorum.broker.adapters.forwarding import Forwarder
 from kquorum.broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRunner, RequestManager
@@ -24,7 +20,6 @@ from kquorum.broker.apis.services import BrokerServices
 from kquorum.broker.directory_manager import DirectoryManager
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.image_feed import ImageFeed, ImageObserver
-from kquorum.broker.isr_manager import IsrManager
 from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.repeated_requests import RepeatedRequests
@@ -39,6 +34,7 @@ from kquorum.metadata.image.partitions import warm_columns
 from kquorum.network.server import KafkaServer
 from kquorum.node.authorization import gate_of
 from kquorum.node.config.model import NodeConfig
+from kquorum.node.data import BrokerData
 from kquorum.node.endpoints import advertised_brokers
 from kquorum.node.errors import NotRegistered
 from kquorum.node.folders import NodeFolders
@@ -60,6 +56,7 @@ CONTROLLER_APIS = (
     ApiKey.BROKER_REGISTRATION,
     ApiKey.BROKER_HEARTBEAT,
     ApiKey.ALTER_PARTITION,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS,
 )
 
@@ -88,6 +85,14 @@ class BrokerRole:
         self._managers: list[ManagerRunner[Any]] = []
         self._listener: BrokerListener | None = None
         self._topic_creation: AutoTopicCreation | None = None
+        self._data = BrokerData(
+            config,
+            folders,
+            clock,
+            member.random_source,
+            lambda: self.lifecycle.broker_epoch,
+            self._handle_failed_directory,
+        )
         directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
         self._log_dirs = LogDirWatch(
             # A node cannot go on without its metadata log, and says so itself.
@@ -112,7 +117,7 @@ class BrokerRole:
         assert self._listener is not None, "it is made with the runner"
         runner.start()
         await self._reach(runner, BrokerState.RECOVERY)
-        forget_clean_shutdown(self._config.log_dirs)
+        await self._data.start()
         runner.set_ready_to_unfence()
         await self._reach(runner, BrokerState.RUNNING)
         await self._listen(self._listener)
@@ -132,16 +137,12 @@ class BrokerRole:
             await self._listener.stop()
         if self._topic_creation is not None:
             await self._topic_creation.stop()
+        await self._data.stop(self.lifecycle.broker_epoch)
         self._log_dirs.close()
         for manager in self._managers:
             manager.close()
         if self._runner is not None:
             self._runner.close()
-
-    def mark_clean_shutdown(self) -> None:
-        """The last of all: nothing is written after it."""
-        if self.lifecycle.is_registered:
-            mark_clean_shutdown(self._config.log_dirs, self.lifecycle.broker_epoch)
 
     def attach(self) -> None:
         """Call this before the first image is published."""
@@ -157,31 +158,45 @@ class BrokerRole:
         )
         # After its channel, which goes to the new controller then.
         self._member.leader_observers.append(self._runner.handle_leader_change)
-        in_sync = IsrManager(self._config.node_id)
-        self._run("alter-partition", in_sync, in_sync.handle_image)
+        data = self._data
+        data.poke_alter_partition = self._run("alter-partition", data.replicas.alter_partitions).poke
+        data.producer_ids.poke = self._run("producer-ids", data.producer_ids).poke
         where = self._directories
         self._run("directory-assignments", where, where.handle_image)
+        # Last: what the other managers are to ask for comes from it.
+        self._feed.observers.append(data.observe)
         self._listener = self._new_listener()
         # Now, for it takes a while: a voter in the same process must not be held up once it votes.
         warm_up((*self._listener.supported, *CONTROLLER_APIS))
         warm_columns()
 
-    def _run(self, purpose: str, manager: RequestManager[R], handle_image: ImageObserver) -> None:
-        """The manager sees all images, and has a channel to the controller for itself."""
+    def _run(
+        self, purpose: str, manager: RequestManager[R], handle_image: ImageObserver | None = None
+    ) -> ManagerRunner[R]:
+        """The manager has a channel to the controller for itself, and sees all images if it handles them."""
         channel = self._member.channel(purpose, retry_timeout_ms=self._config.request_timeout_ms)
         runner = ManagerRunner(manager, channel, self._clock.now_ms, lambda: self.lifecycle.broker_epoch)
 
         def observe(now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
-            handle_image(now_ms, delta, image)
+            if handle_image is not None:
+                handle_image(now_ms, delta, image)
+            # Without a broker epoch nothing was sent; the registration changes the image.
             runner.poke()
 
         self._feed.observers.append(observe)
         self._managers.append(runner)
+        return runner
+
+    def _handle_failed_directory(self, directory_id: UUID) -> None:
+        """An append or a read failed there, which is noticed before the next look at the directories."""
+        self._log_dirs.set_offline(directory_id)
 
     def _tell_offline(self, log_dirs: tuple[UUID, ...]) -> None:
         """Reports a failed directory to the controller before any replica could be placed there."""
         assert self._runner is not None, "it started"
         self._directories.set_offline(log_dirs)
+        for directory_id in log_dirs:
+            self._data.directory_failed(directory_id)
         self._runner.set_offline_log_dirs(log_dirs)
 
     async def _reach(self, runner: LifecycleRunner, state: BrokerState) -> None:
@@ -213,6 +228,7 @@ class BrokerRole:
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,
+            data=self._data.plane,
             authorizer=gate_of(self._config, self._clock.now_ms),
         )
         return BrokerListener(services, bounds=RequestBounds(self._config.kquorum_request_max_entries))
@@ -236,10 +252,11 @@ class BrokerRole:
 
     async def _leave(self, runner: LifecycleRunner) -> None:
         """The wait is bounded by the session timeout: a leader whose partition no other broker can lead would wait for
-        good, and as these brokers hold no data, nothing is saved by waiting longer."""
+        good, and its records are on its disk either way."""
         if not self._config.controlled_shutdown_enable or self.lifecycle.state is not BrokerState.RUNNING:
             runner.begin_shutdown()
             return
+        self._data.begin_controlled_shutdown()
         runner.begin_controlled_shutdown()
         timeout_ms = self._config.broker_session_timeout_ms
         try:

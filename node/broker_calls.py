@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from kquorum.metadata.grpc.broker.service import BrokerCalls
 
 
-def broker_calls(
-    config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
-) -> "BrokerCalls":
-    """Imports gRPC, which only nodes with a listener for it need. `image` is the committed one."""
+def broker_calls(config: NodeConfig, member: QuorumMember) -> "BrokerCalls":
+    """Imports gRPC, which only nodes with a listener for it need."""
     from kquorum.metadata.grpc.broker.requests import Membership
     from kquorum.metadata.grpc.broker.service import BrokerCalls
 
@@ -32,12 +30,11 @@ def broker_calls(
         "grpc-heartbeat", retry_timeout_ms=max(1, config.broker_session_timeout_ms // 2)
     )
     others = member.channel("grpc-member", retry_timeout_ms=config.request_timeout_ms)
-    return BrokerCalls(membership, heartbeats, others, _member_gate(config, member, image))
+    return BrokerCalls(membership, heartbeats, others)
 
 
-def _member_gate(
-    config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
-) -> "MemberGate":
+def member_gate(config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]) -> "MemberGate":
+    """What judges the callers of all gRPC services. `image` is the committed one."""
     from kquorum.metadata.grpc.access import MemberGate
 
     is_loaded = LoadWatch(

@@ -16,7 +16,7 @@ from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.security.reloading import ReloadingContext
 from kquorum.network.server import KafkaServer
 from kquorum.node.broker import BrokerRole
-from kquorum.node.broker_calls import broker_calls
+from kquorum.node.broker_calls import broker_calls, member_gate
 from kquorum.node.commit_watch import CommitWatch
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.controller import ControllerRole
@@ -123,8 +123,6 @@ class ClusterNode:
         for watcher in reversed(self._watchers):
             await watcher.stop()
         self.member.close()
-        if self.broker is not None:
-            self.broker.mark_clean_shutdown()
 
     def _watch_tls(self) -> None:
         contexts = [self.member.security.ssl_context]
@@ -140,7 +138,8 @@ class ClusterNode:
             source,
             NodeQuorumSource(self.member),
             NodeMembersSource(self),
-            lambda: broker_calls(self.config, self.member, lambda: self.committed_image),
+            lambda: broker_calls(self.config, self.member),
+            lambda: member_gate(self.config, self.member, lambda: self.committed_image),
             grpc_security(self.config),
         )
         if grpc_server is not None:

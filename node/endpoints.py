@@ -28,6 +28,12 @@ def advertised_brokers(node: NodeConfig) -> tuple[Listener, ...]:
     )
 
 
+def inter_broker_listener(node: NodeConfig) -> str:
+    """The name of the listener on which brokers fetch from each other: the first of a broker that names none."""
+    named = node.inter_broker_listener_name
+    return node.broker_listeners[0].name if named is None else named.upper()
+
+
 def reachable_host(host: str) -> str:
     return socket.gethostname() if host in WILDCARD_HOSTS else host
 

@@ -9,10 +9,10 @@ from kquorum.node.config.model import NodeConfig
 from kquorum.node.errors import BootstrapDamaged
 from kquorum.raft.adapters.errors import FORMAT_FIRST
 from kquorum.raft.adapters.file_log import FOLDER_NAME
+from kquorum.regular_files import read_regular
 from kquorum.snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
 from kquorum.storage.errors import WrongFolder
-from kquorum.storage.file_system import read_regular
 from kquorum.storage.folder_lock import FolderLock
 from kquorum.storage.folder_permissions import make_private
 from kquorum.storage.meta_properties import FILE_NAME as META_PROPERTIES

@@ -24,11 +24,13 @@ from kquorum.node.config.model import ClusterConfig, NodeConfig
 from kquorum.node.config.security_keys import (
     CONTROLLER_MECHANISM,
     GRPC,
+    INTER_BROKER_MECHANISM,
     JAAS,
     LISTENER_PREFIX,
     MAX_REAUTH,
     MECHANISMS_KEY,
 )
+from kquorum.node.endpoints import inter_broker_listener
 
 _NO_USERS = ScramLookup(user=lambda *_: None, token=lambda *_: None, pepper=b"")
 _MAP = "listener.security.protocol.map"
@@ -89,6 +91,42 @@ def controller_client(config: NodeConfig) -> ClientSecurity:
     return client_security(keys)
 
 
+def inter_broker_client(config: NodeConfig) -> ClientSecurity:
+    """For this broker's connections to the leaders that it follows: their listener's protocol, with the keys for it.
+    Raises SecurityConfigError."""
+    name = inter_broker_listener(config)
+    keys = config.security_of(name)
+    protocol = config.protocol_of(name)
+    mechanism = keys.get(INTER_BROKER_MECHANISM, "").strip().upper()
+    if PROTOCOLS[protocol] in WITH_SASL and not mechanism:
+        # `cannot_log_in` says what comes of it.
+        protocol = "SSL" if PROTOCOLS[protocol] in WITH_TLS else "PLAINTEXT"
+    elif PROTOCOLS[protocol] in WITH_SASL:
+        if mechanism not in MECHANISMS:
+            raise SecurityConfigError(
+                INTER_BROKER_MECHANISM, f"{mechanism} cannot be used: there are {', '.join(MECHANISMS)}"
+            )
+        keys["sasl.mechanism"] = mechanism
+        keys[JAAS] = _jaas(keys, mechanism)
+    keys["security.protocol"] = protocol
+    return client_security(keys)
+
+
+def cannot_log_in(config: NodeConfig) -> str | None:
+    """Why this broker cannot fetch from the others; None if it can. A config of one broker, or of brokers whose topics
+    have one replica each, works without."""
+    name = inter_broker_listener(config)
+    has_mechanism = bool(config.security_of(name).get(INTER_BROKER_MECHANISM, "").strip())
+    if PROTOCOLS[config.protocol_of(name)] not in WITH_SASL or has_mechanism:
+        return None
+    return (
+        f"listener {name} ({config.protocol_of(name)}) wants a login, and this broker has none: it cannot fetch from "
+        f"other brokers, and topics with several replicas have one in sync: set {INTER_BROKER_MECHANISM} and the login "
+        f"in listener.name.{name.lower()}.<mechanism>.{JAAS}, or name a listener without SASL in "
+        "inter.broker.listener.name"
+    )
+
+
 def certificate_names(config: NodeConfig, name: str) -> Callable[[bytes | None], str]:
     """Principals for client certificates at the listener of this name. Raises SecurityConfigError."""
     return principal_of_certificate(_mapping_rules(config.security_of(name)))
@@ -124,11 +162,14 @@ def _problems(config: NodeConfig) -> Iterator[tuple[str, str, str | None]]:
         grpc_security(config)
     except SecurityConfigError as error:
         yield error.key, f"node {config.node_id}, kquorum.grpc.listener: {error}", GRPC
-    name = config.controller_listener_names[0]
-    try:
-        controller_client(config)
-    except SecurityConfigError as error:
-        yield error.key, _told(config, name, error), name
+    clients = [(config.controller_listener_names[0], controller_client)]
+    if config.is_broker:
+        clients.append((inter_broker_listener(config), inter_broker_client))
+    for name, client in clients:
+        try:
+            client(config)
+        except SecurityConfigError as error:
+            yield error.key, _told(config, name, error), name
 
 
 def _told(config: NodeConfig, name: str, error: SecurityConfigError) -> str:

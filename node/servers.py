@@ -26,6 +26,7 @@ from kquorum.wire.messages import broker_registration, controller_registration
 from kquorum.wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from kquorum.metadata.grpc.access import MemberGate
     from kquorum.metadata.grpc.broker.service import BrokerCalls
     from kquorum.metadata.grpc.quorum.service import MembersSource
     from kquorum.metadata.grpc.server import InspectServer
@@ -75,6 +76,7 @@ async def start_grpc(
     quorum: NodeQuorumSource,
     members: "MembersSource",
     broker_calls: Callable[[], "BrokerCalls"],
+    gate: Callable[[], "MemberGate"],
     security: ListenerSecurity,
 ) -> "InspectServer | None":
     """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
@@ -83,15 +85,14 @@ async def start_grpc(
         return None
     from kquorum.metadata.grpc.server import start_inspect_server
 
-    calls = broker_calls()
     return await start_inspect_server(
         address.host,
         address.port,
         source,
         quorum=quorum,
         members=members,
-        broker_calls=calls,
-        gate=calls.gate,
+        broker_calls=broker_calls(),
+        gate=gate(),
         security=security,
         shared=grpc_shared_limits(config),
         limits=grpc_limits(config),

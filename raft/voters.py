@@ -133,6 +133,10 @@ class VoterSet:
     def __len__(self) -> int:
         return len(self.voters)
 
+    def __bool__(self) -> bool:
+        """mypyc does not see that `__len__` says so."""
+        return len(self) > 0
+
 
 NO_VOTERS = VoterSet({})
 

@@ -4,6 +4,7 @@ The file is written last: a folder without it is no finished audit.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kquorum.private_files import replacing
+from kquorum.regular_files import read_regular
 from kquorum.spark_replay.decode.bases import StateBase
 from kquorum.spark_replay.decode.json_values import check_values
 from kquorum.spark_replay.decode.members import Member, member_of
@@ -83,19 +86,42 @@ def is_audit(folder: Path) -> bool:
 def read_table(spark: SparkSession, folder: Path, name: str, table_format: str = "parquet") -> DataFrame:
     """One table of an audit, with the columns and comments of its schema."""
     schema = TABLES[name].schema
-    # Resolved: a stream's tables are links which a refresh swings over, and a reader keeps those that it opened.
-    path = (folder / name).resolve()
+    path = table_folder(folder, name)
     # Spark puts the columns of folders (`source=...`) last.
     if table_format != "parquet":  # Delta knows its columns, and takes no schema; comments are ours
         return spark.read.format(table_format).load(str(path)).to(schema)
     return spark.read.schema(schema).parquet(hadoop_path(path)).select(*schema.fieldNames())
 
 
+def table_folder(folder: Path, name: str) -> Path:
+    """Where a table's files lie. Raises NoAudit if a symbolic link leads out of the audit.
+
+    A stream's tables are links which a refresh swings over, and a reader keeps those that it opened. They stay within
+    the folder; below them nothing is a link.
+    """
+    whole = folder.resolve()
+    path = (whole / name).resolve()
+    if not path.is_relative_to(whole):
+        raise NoAudit(f"{folder / name} is a symbolic link to {path}, outside the audit; it is not followed")
+    if path.is_dir():
+        _check_no_links(path)
+    return path
+
+
+def _check_no_links(folder: Path) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                raise NoAudit(f"{entry.path} is a symbolic link; it is not followed")
+            if entry.is_dir():
+                _check_no_links(Path(entry.path))
+
+
 def read_manifest(folder: Path) -> AuditManifest:
     """Raises NoAudit."""
     path = folder / MANIFEST
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path))
         if content["format"] != FORMAT:
             raise NoAudit(
                 f"{path} is of format {content['format']}; this program reads {FORMAT}: build it again"
@@ -103,15 +129,16 @@ def read_manifest(folder: Path) -> AuditManifest:
         return _manifest(content)
     except FileNotFoundError:
         raise NoAudit(f"{folder} holds no finished audit: there is no {MANIFEST} in it") from None
+    except OSError as error:
+        raise NoAudit(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NoAudit(f"{path} cannot be read: {error!r}; build the audit again") from error
 
 
 def write_manifest(folder: Path, manifest: AuditManifest) -> None:
     """Whole or not at all."""
-    unfinished = folder / f".{MANIFEST}.unfinished"
-    unfinished.write_text(json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1), encoding="utf-8")
-    unfinished.replace(folder / MANIFEST)
+    with replacing(folder / MANIFEST) as file:
+        file.write(json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1).encode())
 
 
 def remove_manifest(folder: Path) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from kquorum.private_files import replacing
 from kquorum.spark_replay.arrow_types import arrow_schema
 from kquorum.spark_replay.decode.bases import StateBase
 from kquorum.spark_replay.decode.columns import damage_columns, record_batch
@@ -64,8 +65,7 @@ class TableFile:
 
     def __init__(self, path: Path, schema: StructType, table_schema: StructType | None = None) -> None:
         self._path = path
-        # Spark passes over names that begin with a dot.
-        self._unfinished = path.with_name(f".{path.name}.unfinished")
+        self._stack = ExitStack()
         self._schema = arrow_schema(schema).with_metadata({_ROW_METADATA: (table_schema or schema).json()})
         self._writer: Any = None
         self._batches: list[Any] = []
@@ -76,16 +76,13 @@ class TableFile:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
             self._write_group()
         if self._writer is not None:
             self._writer.close()
-            if kind is None:
-                self._unfinished.replace(self._path)
-            else:
-                self._unfinished.unlink(missing_ok=True)
+            self._stack.__exit__(kind, error, trace)
         elif kind is None:
             self._path.unlink(missing_ok=True)
 
@@ -102,7 +99,8 @@ class TableFile:
             return
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._unfinished, self._schema, compression="zstd")
+            file = self._stack.enter_context(replacing(self._path))
+            self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
         table = pa.Table.from_batches(self._batches).replace_schema_metadata(self._schema.metadata)
         self._writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
         self._batches, self._waiting = [], 0

@@ -36,7 +36,7 @@ def list_names(folder: Path, fs: FileSystem = POSIX) -> list[str]:
         raise StorageFailed("list", folder, error) from error
 
 
-def write_all(descriptor: int, data: bytes, fs: FileSystem = POSIX) -> None:
+def write_all(descriptor: int, data: bytes | bytearray | memoryview, fs: FileSystem = POSIX) -> None:
     """write(2) until everything is written; the kernel may take less than it is given."""
     written = fs.write(descriptor, data)
     if written == len(data):

@@ -7,16 +7,25 @@ was not flushed, tears, runs full or fails (`tests/support/fault_file_system.py`
 import errno
 import mmap
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kquorum.regular_files import open_regular
+from kquorum.regular_files import open_regular, read_regular
 from kquorum.storage.spare_descriptors import SpareDescriptors
 
 Content = mmap.mmap | bytes
 _PIECE_BYTES = 1024 * 1024
 # For `FileSystem.open`, of a file that was found by its name: links are refused, and a pipe is not waited for.
 READ_LISTED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What stat(2) says of a file: its length in bytes, and when its content was last changed."""
+
+    size: int
+    modified_ms: int
 
 
 class FileSystem(Protocol):
@@ -32,7 +41,7 @@ class FileSystem(Protocol):
 
     def close(self, descriptor: int) -> None: ...
 
-    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+    def write(self, descriptor: int, data: bytes | bytearray | memoryview) -> int:
         """write(2): how many bytes were taken, perhaps fewer than given."""
         ...
 
@@ -53,7 +62,7 @@ class FileSystem(Protocol):
     def fdatasync(self, descriptor: int) -> None: ...
 
     def rename(self, path: Path, target: Path) -> None:
-        """rename(2): a target that exists is replaced."""
+        """rename(2): a file that exists by the target's name is replaced. A folder takes with it what it holds."""
         ...
 
     def unlink(self, path: Path) -> None:
@@ -76,6 +85,20 @@ class FileSystem(Protocol):
         """A small file's whole content."""
         ...
 
+    def status(self, path: Path) -> FileStatus: ...
+
+    def is_folder(self, path: Path) -> bool:
+        """Never raises."""
+        ...
+
+    def set_modified(self, path: Path, modified_ms: int) -> None:
+        """utimensat(2): for a copy that stands in the original's place."""
+        ...
+
+    def remove_folder(self, path: Path) -> None:
+        """rmdir(2): an empty one."""
+        ...
+
     def map(self, path: Path) -> Content:
         """A large file's content, without a copy of it all. What cannot be read is an OSError here, at once."""
         ...
@@ -85,6 +108,11 @@ class FileSystem(Protocol):
         ...
 
 
+def _own(flags: int) -> int:
+    """A file that is written is never reached through a link: the author of the folder chooses where a link leads."""
+    return flags | os.O_CLOEXEC | (os.O_NOFOLLOW if flags & os.O_CREAT else 0)
+
+
 class PosixFileSystem:
     """Satisfies `FileSystem` by the operating system. `spares` may keep descriptors back for it."""
 
@@ -92,16 +120,16 @@ class PosixFileSystem:
         self.spares = SpareDescriptors()
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
-        return self.spares.with_spare(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+        return self.spares.with_spare(lambda: os.open(path, _own(flags), mode))
 
     def open_for_long(self, path: Path, flags: int, mode: int = 0o644) -> int:
-        return os.open(path, flags | os.O_CLOEXEC, mode)
+        return os.open(path, _own(flags), mode)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
         self.spares.take_back()
 
-    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+    def write(self, descriptor: int, data: bytes | bytearray | memoryview) -> int:
         return os.write(descriptor, data)
 
     def pwrite(self, descriptor: int, data: bytes | memoryview, position: int) -> int:
@@ -146,6 +174,22 @@ class PosixFileSystem:
     def read(self, path: Path) -> bytes:
         return self.spares.for_a_while(lambda: read_regular(path))
 
+    def status(self, path: Path) -> FileStatus:
+        found = path.stat()
+        return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def is_folder(self, path: Path) -> bool:
+        try:
+            return path.is_dir()
+        except OSError:
+            return False
+
+    def set_modified(self, path: Path, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+    def remove_folder(self, path: Path) -> None:
+        path.rmdir()
+
     def map(self, path: Path) -> Content:
         # A mapping holds a descriptor of its own.
         return self.spares.for_a_while(lambda: _map(path))
@@ -165,12 +209,6 @@ def _map(path: Path) -> Content:
             return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except ValueError as error:
             raise OSError(errno.EIO, f"it became shorter while it was read ({error})") from error
-
-
-def read_regular(path: Path) -> bytes:
-    """The whole content of such a file. Raises OSError."""
-    with os.fdopen(open_regular(path), "rb") as file:
-        return file.read()
 
 
 def _read_through(descriptor: int, size: int) -> None:

@@ -24,7 +24,7 @@ class FolderLock:
         """Take the lock; raises FolderLocked at once when it is held, StorageFailed when there is no such folder."""
         path = folder / FILE_NAME
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise StorageFailed("open", path, error) from error
         try:

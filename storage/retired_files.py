@@ -3,10 +3,11 @@
 The delay is for readers that hold them still: a Fetch on its way, a person with a dump tool.
 """
 
+import heapq
+import itertools
 import logging
 import re
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -39,37 +40,42 @@ class RetiredFiles:
         self._fs = fs
         self._delay_ms = delay_ms
         self._now_ms = now_ms
-        self._waiting: deque[tuple[int, Path, Callable[[], None]]] = deque()
+        self._counter = itertools.count()
+        # A heap by the time when each is due; the number keeps the order of what is due at once.
+        self._waiting: list[tuple[int, int, Path, Callable[[], None]]] = []
 
-    def retire(self, path: Path, close: Callable[[], None] = lambda: None) -> None:
-        """Rename `path` now, if it is there; `close` what reads it, and remove it, later. Not durable before the folder
-        is synced. Raises StorageFull or StorageFailed."""
+    def retire(
+        self, path: Path, close: Callable[[], None] = lambda: None, *, delay_ms: int | None = None
+    ) -> None:
+        """Rename `path` now, if it is there; `close` what reads it, and remove it, later: after `delay_ms`, if the file
+        has a delay of its own. Not durable before the folder is synced. Raises StorageFull or StorageFailed."""
         target = path.with_name(path.name + DELETED_SUFFIX)
         try:
             with suppress(FileNotFoundError):
                 self._fs.rename(path, target)
         except OSError as error:
             raise storage_failure("rename", path, error) from error
-        self._waiting.append((self._now_ms() + self._delay_ms, target, close))
+        due_ms = self._now_ms() + (self._delay_ms if delay_ms is None else delay_ms)
+        heapq.heappush(self._waiting, (due_ms, next(self._counter), target, close))
 
     def remove_due(self) -> None:
         """Remove what has waited long enough; raises StorageFailed."""
         while self._waiting and self._waiting[0][0] <= self._now_ms():
-            _due_ms, path, close = self._waiting.popleft()
+            _due_ms, _, path, close = heapq.heappop(self._waiting)
             close()
             remove_file(path, self._fs)
 
     def remove_all(self) -> None:
         """Remove them at once: space is short. Raises StorageFailed."""
         while self._waiting:
-            _due_ms, path, close = self._waiting.popleft()
+            _due_ms, _, path, close = heapq.heappop(self._waiting)
             close()
             remove_file(path, self._fs)
 
     def close(self) -> None:
         """Close what is still read; the files are removed at the next start."""
         while self._waiting:
-            self._waiting.popleft()[2]()
+            heapq.heappop(self._waiting)[3]()
 
 
 def remove_leftovers(folder: Path, of_owner: re.Pattern[str], fs: FileSystem = POSIX) -> None:

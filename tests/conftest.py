@@ -6,12 +6,14 @@ import sys
 import time
 from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from kquorum.compiled import CompiledFinder
 from tests.support.tree import PACKAGES
 
 # How fast this machine is, and what else it does, is no property of ours.
@@ -49,6 +51,44 @@ def real_logs() -> Path:
     if not (folder / "expected.json").is_file():
         pytest.skip(f"no real logs in {folder}; name their folder in KQUORUM_REAL_LOGS")
     return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """A folder of log directories of real brokers, with `expected/NAME.json` of each; skips where there is none."""
+    named = os.environ.get("KQUORUM_REAL_DATA")
+    folder = Path(named) if named else PROJECT_ROOT.parent / "shared" / "real-data"
+    if not (folder / "expected").is_dir():
+        pytest.skip(f"no log directories in {folder}; name their folder in KQUORUM_REAL_DATA")
+    return folder.resolve()
+
+
+BUILT = {name for each in sys.meta_path if isinstance(each, CompiledFinder) for name in each.files}
+
+
+def _skip_if_built(module: str, what: str) -> None:
+    if module in BUILT:
+        pytest.skip(f"compiled code does not look again at what the test replaces: {what} of {module}")
+
+
+@pytest.fixture
+def monkeypatch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Pytest's own. On compiled modules it skips the tests that replace a function or a constant of one of these."""
+    if BUILT:
+        plain = monkeypatch.setattr
+
+        def setattr_of_sources(target: Any, name: Any, *rest: Any, **options: Any) -> None:
+            if isinstance(target, str):
+                _skip_if_built(target.rpartition(".")[0], target)
+                _skip_if_built(target.rpartition(".")[0].rpartition(".")[0], target)
+            elif isinstance(target, ModuleType):
+                _skip_if_built(target.__name__, name)
+            elif isinstance(target, type):
+                _skip_if_built(target.__module__, f"{target.__name__}.{name}")
+            plain(target, name, *rest, **options)
+
+        object.__setattr__(monkeypatch, "setattr", setattr_of_sources)
+    return monkeypatch
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The compression codecs of record batches: all are read, none and lz4 are written.
+"""The compression codecs of record batches, read and written.
 
 gzip is the standard library's, lz4 is the package `lz4`, snappy and zstd are `cramjam`.
 """
@@ -11,11 +11,18 @@ from typing import Final
 import cramjam
 import lz4.frame
 
-from kquorum.wire.errors import DecodeError
+from kquorum.wire.errors import BufferUnderflow, DecodeError, TooMuchData
 
 _GZIP_WINDOW_BITS: Final = 31
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
+# The version of the framing and the oldest one that can read it, then blocks of so many plain bytes.
+_XERIAL_VERSIONS: Final = b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+# Java's default, which `compression.gzip.level` = -1 asks for.
+_GZIP_LEVEL: Final = -1
+_LZ4_LEVEL: Final = 0
+_ZSTD_LEVEL: Final = 3
 _FIRST_ZSTD_BYTES: Final = 64 * 1024
 _ZSTD_SPACE_IS_TOO_SMALL: Final = "failed to write whole buffer"
 # Kafka writes one; each costs a copy of all that follow.
@@ -32,17 +39,35 @@ class CompressionCodec(IntEnum):
     ZSTD = 4
 
 
-def compress(codec: CompressionCodec, data: bytes) -> bytes:
-    """Compress `data` with NONE or LZ4; ValueError for the codecs that we only read.
+def compress(codec: CompressionCodec, data: bytes, level: int | None = None) -> bytes:
+    """Compress `data` as Kafka's writers do, with the codec's own level if none is given.
 
-    The lz4 frame has the parameters of Kafka's: independent blocks of 64 KiB, no checksums, no content size.
+    Levels (KIP-780): gzip -1 to 9, lz4 1 to 17 and 0 for the fast mode, zstd -131072 to 22; snappy has none.
     """
     if codec == CompressionCodec.NONE:
         return data
-    if codec != CompressionCodec.LZ4:
-        raise ValueError(f"batches are not written with codec {codec.name}; use NONE or LZ4")
+    return _COMPRESSORS[codec](data, level)
+
+
+def _gzip(data: bytes, level: int | None) -> bytes:
+    member = zlib.compressobj(_GZIP_LEVEL if level is None else level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
+    return member.compress(data) + member.flush()
+
+
+def _snappy(data: bytes, _level: int | None) -> bytes:
+    """The framing of snappy-java (xerial), which Kafka's Java clients write."""
+    parts = [_XERIAL_MAGIC, _XERIAL_VERSIONS]
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def _lz4(data: bytes, level: int | None) -> bytes:
+    """A frame with the parameters of Kafka's: independent blocks of 64 KiB, no checksums, no content size."""
     compressed: bytes = lz4.frame.compress(
         data,
+        compression_level=_LZ4_LEVEL if level is None else level,
         block_size=lz4.frame.BLOCKSIZE_MAX64KB,
         block_linked=False,
         content_checksum=False,
@@ -52,8 +77,13 @@ def compress(codec: CompressionCodec, data: bytes) -> bytes:
     return compressed
 
 
+def _zstd(data: bytes, level: int | None) -> bytes:
+    return bytes(cramjam.zstd.compress(data, _ZSTD_LEVEL if level is None else level))
+
+
 def decompress(codec: CompressionCodec, data: bytes, limit: int) -> bytes:
-    """Decompress `data`. Raises DecodeError if it is malformed or holds more than `limit` bytes."""
+    """Decompress `data`. Raises TooMuchData if it holds more than `limit` bytes, BufferUnderflow if a gzip or lz4
+    stream ends early, DecodeError if it is malformed."""
     if codec == CompressionCodec.NONE:
         return data
     try:
@@ -76,7 +106,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
         if len(plain) > limit:
             raise _too_large(CompressionCodec.GZIP, limit)
         if not member.eof:
-            raise ValueError("the stream is cut short")
+            raise BufferUnderflow("the GZIP data are damaged: the stream is cut short")
         data = member.unused_data
     return bytes(plain)
 
@@ -109,28 +139,29 @@ def _unlz4(data: bytes, limit: int) -> bytes:
     frame = lz4.frame.LZ4FrameDecompressor()
     plain: bytes = frame.decompress(data, max_length=limit + 1)
     if len(plain) <= limit and not frame.eof:
-        raise ValueError("the frame is cut short")
+        raise BufferUnderflow("the LZ4 data are damaged: the frame is cut short")
     return plain
 
 
 def _unzstd(data: bytes, limit: int) -> bytes:
     # A frame that Kafka writes does not say how long its content is, and the library fills only a space of fixed size:
-    # so try ever larger ones. What is damaged is not tried again, or a few bytes would cost 85 MiB each time.
-    size = min(limit, max(_FIRST_ZSTD_BYTES, 8 * len(data)))
-    while True:
+    # so try a small one, then the largest. Of its pages only those that are written cost anything, and what is damaged
+    # is not tried again.
+    for size in (min(limit, max(_FIRST_ZSTD_BYTES, 8 * len(data))), limit):
         plain = bytearray(size)
         try:
-            return bytes(plain[: cramjam.zstd.decompress_into(data, plain)])
+            filled = cramjam.zstd.decompress_into(data, plain)
         except cramjam.DecompressionError as error:
             if _ZSTD_SPACE_IS_TOO_SMALL not in str(error):
                 raise
-            if size == limit:
-                raise _too_large(CompressionCodec.ZSTD, limit) from error
-        size = min(limit, 4 * size)
+            continue
+        with memoryview(plain) as view:
+            return bytes(view[:filled])
+    raise _too_large(CompressionCodec.ZSTD, limit)
 
 
-def _too_large(codec: CompressionCodec, limit: int) -> DecodeError:
-    return DecodeError(f"the {codec.name} data hold more than {limit} bytes")
+def _too_large(codec: CompressionCodec, limit: int) -> TooMuchData:
+    return TooMuchData(f"the {codec.name} data hold more than {limit} bytes")
 
 
 _DECOMPRESSORS: Final[Mapping[CompressionCodec, Callable[[bytes, int], bytes]]] = {
@@ -138,4 +169,10 @@ _DECOMPRESSORS: Final[Mapping[CompressionCodec, Callable[[bytes, int], bytes]]] 
     CompressionCodec.SNAPPY: _unsnappy,
     CompressionCodec.LZ4: _unlz4,
     CompressionCodec.ZSTD: _unzstd,
+}
+_COMPRESSORS: Final[Mapping[CompressionCodec, Callable[[bytes, int | None], bytes]]] = {
+    CompressionCodec.GZIP: _gzip,
+    CompressionCodec.SNAPPY: _snappy,
+    CompressionCodec.LZ4: _lz4,
+    CompressionCodec.ZSTD: _zstd,
 }

@@ -1,4 +1,4 @@
-"""Control records: leader changes, the frame of a snapshot, and the voter set in the log.
+"""Control records: leader changes, the frame of a snapshot, the voter set; and the ends of transactions.
 
 A control record's key is two int16, version and type, without tagged fields. Its value is a flexible message
 without any prefix. Kafka reads and writes all of them in version 0; the field `version` inside repeats the
@@ -17,6 +17,7 @@ from kquorum.wire import schema
 from kquorum.wire.errors import BufferUnderflow, DecodeError
 from kquorum.wire.primitives import read_int16
 from kquorum.wire.schema import Struct, codec_of, kafka
+from kquorum.wire.transaction_markers import control_record_type
 from kquorum.wire.uuids import ZERO_UUID
 
 _KEY: Final = struct.Struct(">hh")
@@ -150,7 +151,7 @@ def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes]:
 
 def decode_control_record(key: bytes | None, value: bytes | None) -> ControlRecord:
     """Read a control record. Raises DecodeError, also for a type that does not belong into the metadata log."""
-    control_type = _read_type(key)
+    control_type = control_record_type(key)
     cls = _CLASSES.get(control_type)
     if cls is None:
         raise DecodeError(f"control record type {control_type} does not belong into a metadata log")
@@ -173,20 +174,10 @@ def decode_control_record_lenient(key: bytes | None, value: bytes | None) -> Dec
     """Read as much as possible of a control record; never raises."""
     control_type = -1
     try:
-        control_type = _read_type(key)
+        control_type = control_record_type(key)
         return DecodedControlRecord(control_type, decode_control_record(key, value), key, value, None)
     except DecodeError as error:
         return DecodedControlRecord(control_type, None, key, value, str(error))
-
-
-def _read_type(key: bytes | None) -> int:
-    """The type in a control record's key; as Kafka does, tolerate a newer key version and more bytes."""
-    if key is None or len(key) < _KEY.size:
-        raise BufferUnderflow(f"a control record's key has {_KEY.size} bytes, this one {len(key or b'')}")
-    version, control_type = _KEY.unpack_from(key)
-    if version < 0:
-        raise DecodeError(f"the version {version} of a control record's key is negative")
-    return int(control_type)
 
 
 def _layout_version(cls: type[ControlRecord], version: int) -> int:

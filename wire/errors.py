@@ -26,6 +26,10 @@ class TooManyElements(DecodeError):
     takes."""
 
 
+class TooMuchData(DecodeError):
+    """Compressed data unfold to more than their reader takes."""
+
+
 class CorruptBatch(DecodeError):
     """A record batch has a header that cannot be right, or a checksum that does not match."""
 

@@ -59,6 +59,12 @@ def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), end
 
 
+def write_varlong(out: bytearray, value: int) -> None:
+    if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
+        raise ValueError(f"{value} does not fit into 64 bits")
+    write_uvarint(out, (value << 1) ^ (value >> 63))
+
+
 def take(buffer: Buffer, position: int, size: int) -> tuple[bytes, int]:
     end = position + size
     if end > len(buffer):

@@ -50,7 +50,9 @@ MAX_BATCH_BYTES: Final = 2 * MAX_DECOMPRESSED_BYTES
 # The shortest metadata record is a NoOpRecord of four bytes, and seven bytes around them.
 MAX_BATCH_RECORDS: Final = MAX_DECOMPRESSED_BYTES // 11
 
+_DELETE_HORIZON: Final = 0x40
 _CONTROL: Final = 0x20
+_TRANSACTIONAL: Final = 0x10
 _LOG_APPEND_TIME: Final = 0x08
 _CODEC_MASK: Final = 0x07
 _CRC_START: Final = 21
@@ -95,6 +97,31 @@ class BatchHeader:
     @property
     def is_control(self) -> bool:
         return self.attributes & _CONTROL != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & _TRANSACTIONAL != 0
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """True where the broker stamped its time: it is the maximum timestamp, and that of every record."""
+        return self.attributes & _LOG_APPEND_TIME != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the tombstones and markers of a compacted batch may go; the base timestamp holds it (KIP-534)."""
+        return self.base_timestamp_ms if self.attributes & _DELETE_HORIZON else None
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > _NOTHING
+
+    @property
+    def last_sequence(self) -> int:
+        """-1 without a base sequence. Sequences count modulo 2^31, by offsets: a compacted batch keeps its last."""
+        if self.base_sequence == _NOTHING:
+            return _NOTHING
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFF_FFFF
 
     @property
     def codec(self) -> CompressionCodec:
@@ -236,7 +263,7 @@ def write_batch(
 ) -> bytes:
     """One batch of (key, value) records as a KRaft leader writes it: one timestamp, no producer, no headers.
 
-    Raises ValueError for no records at all or a codec that is not written.
+    Raises ValueError for no records at all.
     """
     if not records:
         raise ValueError("a batch has at least one record")

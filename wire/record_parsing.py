@@ -33,12 +33,18 @@ _Draft: Final = draft_of(Record)
 
 
 def parse_records(
-    data: bytes, count: int, base_offset: int, base_timestamp_ms: int, fixed_timestamp_ms: int | None
+    data: bytes,
+    count: int,
+    base_offset: int,
+    base_timestamp_ms: int,
+    fixed_timestamp_ms: int | None,
+    *,
+    most_headers: int = MAX_BATCH_HEADERS,
 ) -> tuple[Record, ...]:
     """Read exactly `count` records which fill `data`; DecodeError otherwise."""
     check_room(len(data), count)
     times = (base_timestamp_ms, fixed_timestamp_ms)
-    records, position, _ = parse_some(data, 0, count, base_offset, times, MAX_BATCH_HEADERS)
+    records, position, _ = parse_some(data, 0, count, base_offset, times, most_headers)
     if position != len(data):
         raise left_over(data, count, position)
     return tuple(records)

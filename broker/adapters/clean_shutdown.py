@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from kquorum.broker.identity import NO_EPOCH
-from kquorum.storage.durable_files import remove_file, replace_file
+from kquorum.regular_files import read_regular
+from kquorum.storage.durable_files import replace_file
 from kquorum.storage.errors import FsyncFailed, StorageFailed
-from kquorum.storage.file_system import read_regular
+from kquorum.storage.file_system import POSIX, FileSystem
 
 log = logging.getLogger("broker.lifecycle")
 
@@ -29,26 +30,17 @@ def previous_broker_epoch(folders: Sequence[Path]) -> int:
     return epochs.pop() if len(epochs) == 1 else NO_EPOCH
 
 
-def mark_clean_shutdown(folders: Sequence[Path], broker_epoch: int) -> None:
+def mark_clean_shutdown(folders: Sequence[Path], broker_epoch: int, fs: FileSystem = POSIX) -> None:
     """A mark that cannot be written is missed at the next start only: the broker then counts as crashed."""
     data = json.dumps({"version": _VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
     for folder in folders:
         try:
-            replace_file(folder / FILE_NAME, data)
+            replace_file(folder / FILE_NAME, data, fs)
         except (StorageFailed, FsyncFailed) as error:
             log.warning(
                 "the shutdown in order could not be noted, so the next start counts as one after a crash: %s",
                 error,
             )
-
-
-def forget_clean_shutdown(folders: Sequence[Path]) -> None:
-    """The mark of a former process says nothing about this one."""
-    for folder in folders:
-        try:
-            remove_file(folder / FILE_NAME)
-        except StorageFailed as error:
-            log.warning("the mark of the last shutdown stays behind, without harm: %s", error)
 
 
 def _epoch_in(path: Path) -> int:

@@ -12,8 +12,8 @@ from typing import Any
 
 from kquorum.broker.adapters.request_tasks import RequestTasks
 from kquorum.broker.apis.api import (
-    Answer,
     BrokerApi,
+    Deferred,
     Forwarded,
     Local,
     LocalAsync,
@@ -122,6 +122,9 @@ class BrokerListener:
                 reply_in_slices(api.begin(context, request, self._services), reply, context)
             case LocalAsync():
                 self._wait_for(api, context, request, reply)
+            case Deferred():
+                assert passage is None, f"{api.api_key.name}: its handler authorizes"
+                api.handle(context, request, self._services, reply)
             case Forwarded():
                 self._tasks.run(self._forward(context, request, reply))
             case _:
@@ -131,6 +134,7 @@ class BrokerListener:
         """Cancel the handlers that wait, now and from now on: the broker stops. Their clients lose their connections,
         and ask elsewhere."""
         self._has_ended_waits = True
+        self._services.data.waits.close()
         for task in tuple(self._waits):
             task.cancel()
 
@@ -153,7 +157,7 @@ class BrokerListener:
         context: RequestContext,
         request: Request[Response],
         passage: AuthorizationResult | None,
-    ) -> Answer:
+    ) -> Response | EncodedBody | None:
         if passage is None:
             return api.handle(context, request, self._services)
         answer = api.handle(context, passage.verdict.body, self._services)
@@ -162,7 +166,12 @@ class BrokerListener:
         return completed
 
     def _answer(
-        self, context: RequestContext, make: Callable[[], Answer], reply: Reply, *, aside: bool
+        self,
+        context: RequestContext,
+        make: Callable[[], Response | EncodedBody | None],
+        reply: Reply,
+        *,
+        aside: bool,
     ) -> None:
         """Now, or `aside` in the thread of long answers."""
 

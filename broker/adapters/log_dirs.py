@@ -1,8 +1,8 @@
 """Do the broker's directories still answer? The broker reports a failed one to the controller, which takes its
 partitions away.
 
-These brokers write no records, so nothing fails by itself: each directory is asked now and then for the one file that
-must be in it. As in Kafka a directory that failed stays offline until the broker is started again.
+A failed append or read tells it at once. A directory that nothing is written to is asked now and then for the one file
+that must be in it. As in Kafka a directory that failed stays offline until the broker is started again.
 """
 
 import asyncio
@@ -43,6 +43,7 @@ class LogDirWatch:
         self._look_every_s = look_every_s
         self._offline: list[UUID] = []
         self._task: asyncio.Task[None] | None = None
+        self._tell: Callable[[tuple[UUID, ...]], None] = lambda _offline: None
 
     @property
     def offline(self) -> tuple[UUID, ...]:
@@ -50,26 +51,37 @@ class LogDirWatch:
 
     def start(self, tell: Callable[[tuple[UUID, ...]], None]) -> None:
         """`tell` hears of all that are offline whenever there is one more."""
+        self._tell = tell
+        if self._offline:
+            tell(self.offline)
         if self._directories:
-            self._task = asyncio.get_running_loop().create_task(self._watch(tell))
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    def set_offline(self, directory_id: UUID) -> None:
+        """A log could not be read or written there."""
+        if directory_id in self._offline:
+            return
+        self._directories = {
+            folder: each for folder, each in self._directories.items() if each != directory_id
+        }
+        self._offline.append(directory_id)
+        self._tell(self.offline)
 
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    async def _watch(self, tell: Callable[[tuple[UUID, ...]], None]) -> None:
+    async def _watch(self) -> None:
         while self._directories:
             for folder, directory_id in tuple(self._directories.items()):
                 reason = await self._ask(folder, directory_id)
-                if reason:
+                if reason and folder in self._directories:
                     log.error(
                         "the log directory %s is offline until this broker is started again: %s",
                         folder,
                         reason,
                     )
-                    del self._directories[folder]
-                    self._offline.append(directory_id)
-                    tell(self.offline)
+                    self.set_offline(directory_id)
             await asyncio.sleep(self._look_every_s)
 
     async def _ask(self, folder: Path, directory_id: UUID) -> str:

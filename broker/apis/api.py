@@ -1,8 +1,8 @@
 """How an API of a broker's listener is declared: how it is answered, what it authorizes, and in which versions.
 
-The class says how it is answered: `Local` at once, `LocalAsync` later, `Sliced` and `SlicedQuestion` a slice after the
-other, `Forwarded` by the active controller, `Refused` with an error. `broker.apis.registry` names the declaration of
-each API.
+The class says how it is answered: `Local` at once, `LocalAsync` and `Deferred` later, `Sliced` and `SlicedQuestion` a
+slice after the other, `Forwarded` by the active controller, `Refused` with an error. `broker.apis.registry` names the
+declaration of each API.
 """
 
 from collections.abc import Callable, Coroutine
@@ -16,12 +16,15 @@ from kquorum.metadata.controller_apis import EntryLimit, Slices
 from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
-from kquorum.wire.protocol.headers import EncodedBody
+from kquorum.wire.protocol.headers import EncodedBody, NoAnswer
 
 # None ends the client's connection.
-Answer = Response | EncodedBody | None
-Handler = Callable[[RequestContext, Any, BrokerServices], Answer]
-AsyncHandler = Callable[[RequestContext, Any, BrokerServices], Coroutine[Any, Any, Answer]]
+Answer = Response | EncodedBody | NoAnswer | None
+Handler = Callable[[RequestContext, Any, BrokerServices], Response | EncodedBody | None]
+DeferredHandler = Callable[[RequestContext, Any, BrokerServices, Callable[[Answer], None]], None]
+AsyncHandler = Callable[
+    [RequestContext, Any, BrokerServices], Coroutine[Any, Any, Response | EncodedBody | None]
+]
 # Makes a slice of the answer at each call, and returns the whole answer from the last.
 Advance = Callable[[], EncodedBody | None]
 SlicedHandler = Callable[[RequestContext, Any, BrokerServices], Advance]
@@ -75,6 +78,17 @@ class LocalAsync(BrokerApi):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred(BrokerApi):
+    """The handler passes its answer on once: at once, or when an event in the broker completes the request.
+
+    Without a task for each request, which would cost a Produce more than its append. The handler sees to it that a
+    request ends whose client is gone (`context.when_gone`); the data plane's waits end when the broker stops.
+    """
+
+    handle: DeferredHandler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sliced(BrokerApi):
     """The answer may take long to make, so it is made in slices, between which other clients are served."""
 
@@ -102,5 +116,7 @@ class Refused(BrokerApi):
     refuse: Callable[[Any, int], Response | None]
     is_pure: ClassVar[bool] = True
 
-    def handle(self, context: RequestContext, request: Any, _services: BrokerServices) -> Answer:
+    def handle(
+        self, context: RequestContext, request: Any, _services: BrokerServices
+    ) -> Response | EncodedBody | None:
         return self.refuse(request, context.header.api_version)

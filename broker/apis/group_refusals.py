@@ -44,7 +44,7 @@ from kquorum.wire.messages.streams_group_heartbeat import (
 )
 from kquorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"
+NO_GROUPS = "kquorum brokers do not coordinate groups yet"
 _REFUSED = ErrorCode.group_authorization_failed
 _ABSENT = ErrorCode.group_id_not_found
 # From these versions on the name means what is said here.

@@ -1,72 +1,129 @@
-"""ListOffsets (api key 2): every partition is empty, from offset 0 to offset 0, the truth where no records are kept.
+"""ListOffsets (api key 2): where a partition begins and ends, and which offset was written at a given time.
 
-A refusal would be as true, but a client that asks where to begin (aiokafka, without a group) takes every error for a
-passing one and repeats the request for ever. From offset 0 it goes on to Fetch, and every client obeys the refusal of
-that.
+Consumers see up to the high watermark, or the last stable offset; replicas and debugging tools up to the end of the
+log.
 """
 
+from __future__ import annotations
+
+from collections import Counter
 from typing import Final
 
 from kquorum.broker.apis.api import Authorized, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.client_access import UNLIMITED, ClientAccess
-from kquorum.metadata.image.image import MetadataImage
+from kquorum.broker.fetch.reading import bound_of
+from kquorum.broker.log.errors import LogError
+from kquorum.broker.log.partition_log import Isolation, TimestampedOffset
+from kquorum.broker.replica.partition import Partition
 from kquorum.wire.messages import list_offsets
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 
-_LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
-_ENDS: Final = frozenset({_LATEST, _EARLIEST, _EARLIEST_LOCAL})
-_NONE_SUCH = -1
-
-
-def _handle(
-    context: RequestContext, request: ListOffsetsRequest, services: BrokerServices
-) -> ListOffsetsResponse:
-    return handle_list_offsets(request, services.cache.image, services.client_access(context))
-
-
-# DESCRIBE on each topic.
-API: Final = Local(ApiKey.LIST_OFFSETS, Authorized.IN_HANDLER, handle=_handle, is_pure=True)
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
+_DEBUGGING_REPLICA: Final = -2
+_CONSUMER: Final = -1
+_READ_COMMITTED: Final = 1
+# The version from which a request may ask for it (KIP-734, KIP-405, KIP-1005, KIP-1023).
+_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_FIRST_VERSION_WITH_NOT_AVAILABLE: Final = 5
+_NOT_FOUND: Final = TimestampedOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
+_NO_EPOCH: Final = -1
 
 
 def handle_list_offsets(
-    request: ListOffsetsRequest, image: MetadataImage, access: ClientAccess = UNLIMITED
+    context: RequestContext, request: ListOffsetsRequest, services: BrokerServices
 ) -> ListOffsetsResponse:
-    """No record has any timestamp, so all but the ends of the log are answered with offset -1."""
-    return ListOffsetsResponse(
-        topics=tuple(
-            [
-                list_offsets.ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=tuple(
-                        [
-                            _listed(partition, _error(image, topic.name, partition.partition_index, access))
-                            for partition in topic.partitions
-                        ]
-                    ),
-                )
-                for topic in request.topics
-            ]
+    access = services.client_access(context)
+    version = context.header.api_version
+    named = Counter(
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    )
+
+    def listed(
+        topic: list_offsets.ListOffsetsTopic, asked: list_offsets.ListOffsetsPartition, *, is_allowed: bool
+    ) -> list_offsets.ListOffsetsPartitionResponse:
+        error = ErrorCode.none
+        found = _NOT_FOUND
+        if not is_allowed:
+            error = ErrorCode.topic_authorization_failed
+        elif named[topic.name, asked.partition_index] > 1:
+            error = ErrorCode.invalid_request
+        elif asked.timestamp < 0 and _SINCE.get(asked.timestamp, version + 1) > version:
+            error = ErrorCode.unsupported_version
+        else:
+            error, found = _look_up(services, topic.name, asked, request, version)
+        return list_offsets.ListOffsetsPartitionResponse(
+            partition_index=asked.partition_index,
+            error_code=error,
+            timestamp=found.timestamp_ms,
+            offset=found.offset,
+            leader_epoch=found.leader_epoch,
         )
-    )
+
+    topics = []
+    for topic in request.topics:
+        is_allowed = access.may_describe(topic.name)
+        partitions = [listed(topic, each, is_allowed=is_allowed) for each in topic.partitions]
+        topics.append(list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
+    return ListOffsetsResponse(topics=tuple(topics))
 
 
-def _error(image: MetadataImage, topic_name: str, partition_index: int, access: ClientAccess) -> ErrorCode:
-    if not access.may_describe(topic_name):
-        return ErrorCode.topic_authorization_failed
-    topic = image.topics.by_name.get(topic_name)
-    is_there = topic is not None and topic.partitions.get(partition_index) is not None
-    return ErrorCode.none if is_there else ErrorCode.unknown_topic_or_partition
+# DESCRIBE on each topic.
+API: Final = Local(ApiKey.LIST_OFFSETS, Authorized.IN_HANDLER, handle=handle_list_offsets)
 
 
-def _listed(
-    partition: list_offsets.ListOffsetsPartition, error: ErrorCode
-) -> list_offsets.ListOffsetsPartitionResponse:
-    is_an_end = error is ErrorCode.none and partition.timestamp in _ENDS
-    return list_offsets.ListOffsetsPartitionResponse(
-        partition_index=partition.partition_index,
-        error_code=error,
-        offset=0 if is_an_end else _NONE_SUCH,
-    )
+def _look_up(
+    services: BrokerServices,
+    topic: str,
+    asked: list_offsets.ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    version: int,
+) -> tuple[ErrorCode, TimestampedOffset]:
+    replica_id = request.replica_id
+    isolation = Isolation.LOG_END
+    if replica_id == _CONSUMER:
+        is_committed = request.isolation_level == _READ_COMMITTED
+        isolation = Isolation.COMMITTED if is_committed else Isolation.HIGH_WATERMARK
+    try:
+        partition = services.data.find(services.cache.image, topic, asked.partition_index)
+        partition.check_readable(asked.current_leader_epoch, leader_only=replica_id != _DEBUGGING_REPLICA)
+        found = _found(partition, asked.timestamp, bound_of(partition, isolation))
+    except LogError as error:
+        return type(error).error_code, _NOT_FOUND
+    if (
+        replica_id == _CONSUMER
+        and _may_go_back(partition)
+        and (asked.timestamp == LATEST or found.offset < 0)
+    ):
+        if version < _FIRST_VERSION_WITH_NOT_AVAILABLE:
+            return ErrorCode.leader_not_available, _NOT_FOUND
+        return ErrorCode.offset_not_available, _NOT_FOUND
+    return ErrorCode.none, found
+
+
+def _may_go_back(partition: Partition) -> bool:
+    """A new leader's high watermark may be behind that which the former leader told its readers (KIP-207)."""
+    start = partition.epoch_start_offset
+    return start is not None and start > partition.log.high_watermark
+
+
+def _found(partition: Partition, timestamp: int, bound: int) -> TimestampedOffset:
+    """Raises LogError."""
+    log = partition.log
+    if timestamp == LATEST:
+        return TimestampedOffset(-1, bound, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return TimestampedOffset(-1, log.log_start_offset, _NO_EPOCH)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        # There is no tiered storage.
+        return _NOT_FOUND
+    found = log.offset_of_max_time() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
+    return found if 0 <= found.offset < bound else _NOT_FOUND

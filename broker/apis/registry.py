@@ -10,14 +10,21 @@ from typing import Final
 
 from kquorum.broker.apis import (
     data_refusals,
+    delete_records,
     describe_cluster,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
+    fetch,
     group_refusals,
+    init_producer_id,
     list_groups,
     list_offsets,
     metadata,
+    offset_for_leader_epoch,
+    produce,
     transaction_refusals,
+    write_txn_markers,
 )
 from kquorum.broker.apis.api import BrokerApi, Forwarded, Refused
 from kquorum.broker.apis.forwarding import forwarded
@@ -31,8 +38,16 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     describe_cluster.API,
     describe_topic_partitions.API,
     list_groups.API,
+    # Records.
+    produce.API,
+    fetch.API,
     list_offsets.API,
+    offset_for_leader_epoch.API,
+    delete_records.API,
+    init_producer_id.API,
     describe_log_dirs.API,
+    describe_producers.API,
+    write_txn_markers.API,
     # Answered here, as at a controller.
     question(ApiKey.DESCRIBE_ACLS),
     # kafka-topics asks for the configs of all topics at once. A broker may take long over the answer, unlike a
@@ -64,16 +79,9 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     forwarded(ApiKey.DESCRIBE_QUORUM),
     forwarded(ApiKey.ADD_RAFT_VOTER),
     forwarded(ApiKey.REMOVE_RAFT_VOTER),
-    # Records are not stored here.
-    Refused(ApiKey.PRODUCE, refuse=data_refusals.refuse_produce),
-    Refused(ApiKey.FETCH, refuse=data_refusals.refuse_fetch),
+    # Not served yet.
     Refused(ApiKey.FIND_COORDINATOR, refuse=data_refusals.refuse_find_coordinator),
-    # Version 6 is for transactions of two phases (KIP-939): clients must not count on it yet.
-    Refused(ApiKey.INIT_PRODUCER_ID, latest_version=5, refuse=data_refusals.refuse_init_producer_id),
-    Refused(ApiKey.DELETE_RECORDS, refuse=data_refusals.refuse_delete_records),
-    Refused(ApiKey.OFFSET_FOR_LEADER_EPOCH, refuse=data_refusals.refuse_offset_for_leader_epoch),
     Refused(ApiKey.ALTER_REPLICA_LOG_DIRS, refuse=data_refusals.refuse_alter_replica_log_dirs),
-    Refused(ApiKey.DESCRIBE_PRODUCERS, refuse=data_refusals.refuse_describe_producers),
     # Groups are not coordinated here.
     Refused(ApiKey.OFFSET_COMMIT, refuse=group_refusals.refuse_offset_commit),
     Refused(ApiKey.OFFSET_FETCH, refuse=group_refusals.refuse_offset_fetch),
@@ -100,7 +108,6 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     Refused(ApiKey.ADD_OFFSETS_TO_TXN, refuse=transaction_refusals.refuse_add_offsets),
     Refused(ApiKey.END_TXN, refuse=transaction_refusals.refuse_end),
     Refused(ApiKey.TXN_OFFSET_COMMIT, refuse=transaction_refusals.refuse_offset_commit),
-    Refused(ApiKey.WRITE_TXN_MARKERS, refuse=transaction_refusals.refuse_markers),
     Refused(ApiKey.LIST_TRANSACTIONS, refuse=transaction_refusals.list_no_transactions),
     Refused(ApiKey.DESCRIBE_TRANSACTIONS, refuse=transaction_refusals.describe_absent_transactions),
 )

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from kquorum.broker.client_access import ClientAccess, TopicLists, client_access
+from kquorum.broker.data_plane import DataPlane, data_plane_without_logs
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.authorizer.access import Access
@@ -46,6 +47,8 @@ class RequestContext(Protocol):
     def frame(self) -> bytes: ...
     @property
     def is_gone(self) -> Callable[[], bool]: ...
+    @property
+    def when_gone(self) -> Callable[[Callable[[], object]], Callable[[], None]]: ...
     @property
     def making(self) -> MemoryCount: ...
 
@@ -94,6 +97,7 @@ class BrokerServices:
     node_id: int = -1
     node_configs: Mapping[str, str] = field(default_factory=dict)
     log_dirs: Mapping[UUID, str] = field(default_factory=dict)
+    data: DataPlane = field(default_factory=data_plane_without_logs)
     authorizer: RequestAuthorizer = field(default_factory=lambda: RequestAuthorizer(None))
     metadata_responses: MetadataResponses = field(init=False)
     _topic_lists: TopicLists = field(init=False, default_factory=TopicLists)

@@ -11,7 +11,6 @@ from kquorum.wire.messages import (
     add_partitions_to_txn,
     describe_transactions,
     txn_offset_commit,
-    write_txn_markers,
 )
 from kquorum.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kquorum.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -101,39 +100,6 @@ def refuse_offset_commit(
                 for topic in request.topics
             ]
         )
-    )
-
-
-def refuse_markers(
-    request: write_txn_markers.WriteTxnMarkersRequest, _version: int
-) -> write_txn_markers.WriteTxnMarkersResponse:
-    """An administrator sends them, to end a transaction that hangs."""
-    return write_txn_markers.WriteTxnMarkersResponse(
-        markers=tuple(
-            [
-                write_txn_markers.WritableTxnMarkerResult(
-                    producer_id=marker.producer_id,
-                    topics=tuple([_marked(topic) for topic in marker.topics]),
-                )
-                for marker in request.markers
-            ]
-        )
-    )
-
-
-def _marked(
-    topic: write_txn_markers.WritableTxnMarkerTopic,
-) -> write_txn_markers.WritableTxnMarkerTopicResult:
-    return write_txn_markers.WritableTxnMarkerTopicResult(
-        name=topic.name,
-        partitions=tuple(
-            [
-                write_txn_markers.WritableTxnMarkerPartitionResult(
-                    partition_index=index, error_code=ErrorCode.cluster_authorization_failed
-                )
-                for index in topic.partition_indexes
-            ]
-        ),
     )
 
 

@@ -85,6 +85,19 @@ class TimestampedOffset:
     leader_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class ActiveProducer:
+    """A producer that the log remembers (DescribeProducers, KIP-664); -1 stands for what is not known."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    transaction_first_offset: int
+    """Where its open transaction begins; -1 without one."""
+
+
 class PartitionLog(Protocol):
     """One partition's log. Every error is one of `broker.log.errors`; a failed call leaves the log as it was."""
 
@@ -128,9 +141,15 @@ class PartitionLog(Protocol):
         leader_epoch: int,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction_version: int = 0,
     ) -> AppendedBatches:
-        """Validate the batch, give it offsets and the leader's epoch, check its producer, append it."""
+        """Validate the batch, give it offsets and the leader's epoch, check its producer, append it.
+
+        `transaction_version` is that of the transaction that a marker ends (KIP-890, KIP-1228).
+        """
         ...
+
+    def active_producers(self) -> Sequence[ActiveProducer]: ...
 
     def append_as_follower(
         self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int
@@ -146,7 +165,8 @@ class PartitionLog(Protocol):
         isolation: Isolation,
         at_least_one_batch: bool,
     ) -> LogSlice:
-        """Read from the batch that holds `offset`. Raises OffsetOutOfRange below the start and above the bound."""
+        """Read from the batch that holds `offset`. Raises OffsetOutOfRange below the start and above the log's end;
+        between the bound of `isolation` and the end there is nothing yet to read."""
         ...
 
     def update_high_watermark(self, offset: int) -> int:

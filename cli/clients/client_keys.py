@@ -1,7 +1,8 @@
 """The keys that a file of `--command-config` may hold. Kafka's clients ignore unknown keys; a command warns of them."""
 
-import difflib
 from collections.abc import Iterator, Mapping
+
+from kquorum.wire.near_names import near_names
 
 # What a command makes use of.
 USED_KEYS = frozenset(
@@ -32,9 +33,7 @@ def doubtful_keys(keys: Mapping[str, str]) -> Iterator[str]:
     for key in keys:
         if key in USED_KEYS or key in _PASSED_OVER or key.startswith(_FAMILIES):
             continue
-        found = difflib.get_close_matches(
-            key, USED_KEYS, n=1, cutoff=0.6 if key.startswith(_OURS) else _CLOSE
-        )
+        found = near_names(key, USED_KEYS, 1, cutoff=0.6 if key.startswith(_OURS) else _CLOSE)
         if found or key.startswith(_OURS):
             yield f"unknown key {key}" + (f" (did you mean {found[0]}?)" if found else "")
     protocol = keys.get("security.protocol", "PLAINTEXT").strip().upper()

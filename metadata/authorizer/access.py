@@ -60,6 +60,13 @@ class Access:
     def allows_on_topic(self, operation: Operation, name: str, *, is_asked: bool = True) -> bool:
         return self.allows(operation, ResourceType.TOPIC, name, is_asked=is_asked)
 
+    def allows_on_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether for any resource of this type; a refusal is no denial worth a note."""
+        authorizer = self.authorizer
+        return authorizer is None or authorizer.allows_any(
+            self.acls, self.principal, self.host, operation, resource_type
+        )
+
     def operations_on(self, resource_type: ResourceType, name: str) -> int:
         """All that are allowed, as the bit field of KIP-430."""
         operations: Collection[int] = OPERATIONS[resource_type]

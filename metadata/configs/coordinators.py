@@ -15,6 +15,7 @@ from kquorum.metadata.configs.used_by import (
     GROUP_CONFIGS,
     GROUP_COORDINATOR,
     INTERNAL_TOPICS,
+    LOG_MANAGER,
     TRANSACTION_COORDINATOR,
 )
 from kquorum.metadata.configs.validators import at_least, list_of, one_of_any_case
@@ -176,7 +177,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         at_least(1),
         importance=Importance.LOW,
         is_internal=True,
-        used_by=TRANSACTION_COORDINATOR,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",

@@ -15,6 +15,8 @@ from kquorum.metadata.configs.used_by import (
     BROKER,
     CONTROLLER,
     LOG_CLEANER,
+    LOG_MANAGER,
+    ONE_CLEANER,
     PARTITION_LOGS,
     START,
     TOPIC_CONFIGS,
@@ -141,7 +143,7 @@ LOGS = (
         "How often the point up to which logs are on disk is noted.",
         at_least(0),
         importance=Importance.HIGH,
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     long(
         "log.flush.scheduler.interval.ms",
@@ -156,7 +158,7 @@ LOGS = (
         "How often the logs' first offsets are noted.",
         at_least(0),
         importance=Importance.HIGH,
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "log.index.interval.bytes",
@@ -181,7 +183,7 @@ LOGS = (
         at_least(0),
         importance=Importance.LOW,
         is_internal=True,
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     long(
         "log.local.retention.bytes",
@@ -243,7 +245,7 @@ LOGS = (
         300_000,
         "How often it is looked which segments are past their retention.",
         at_least(1),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "log.retention.hours",
@@ -396,7 +398,7 @@ LOG_CLEANER_DEFINITIONS = (
         "0.9",
         "How full the deduplication buffer may get.",
         update=Update.CLUSTER_WIDE,
-        used_by=LOG_CLEANER,
+        used_by=ONE_CLEANER,
     ),
     integer(
         "log.cleaner.io.buffer.size",
@@ -404,7 +406,7 @@ LOG_CLEANER_DEFINITIONS = (
         "Memory of all cleaner threads together for reading and writing.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=LOG_CLEANER,
+        used_by=ONE_CLEANER,
     ),
     double(
         "log.cleaner.io.max.bytes.per.second",
@@ -443,6 +445,6 @@ LOG_CLEANER_DEFINITIONS = (
         "How many threads clean.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=LOG_CLEANER,
+        used_by=ONE_CLEANER,
     ),
 )

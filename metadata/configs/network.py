@@ -15,6 +15,7 @@ from kquorum.metadata.configs.used_by import (
     CLIENT_METRICS,
     CONTROLLER_PEERS,
     DATA_PLANE,
+    FETCH,
     GRPC,
     LISTENERS,
     METRICS,
@@ -82,7 +83,7 @@ DEFINITIONS = (
         57_671_680,
         "The most bytes that one fetch is answered with.",
         at_least(1024),
-        used_by=DATA_PLANE,
+        used_by=FETCH,
     ),
     integer(
         "fetch.purgatory.purge.interval.requests",
@@ -247,7 +248,7 @@ DEFINITIONS = (
         1000,
         "How many fetch sessions are remembered.",
         at_least(0),
-        used_by=DATA_PLANE,
+        used_by=FETCH,
     ),
     integer(
         "max.request.partition.size.limit",

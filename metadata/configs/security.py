@@ -339,7 +339,7 @@ SASL = (
         "GSSAPI",
         "The SASL mechanism among brokers.",
         update=Update.PER_BROKER,
-        used_by=CONTROLLER_PEERS,
+        used_by=TLS_AND_SASL,
     ),
     string(
         "sasl.oauthbearer.assertion.algorithm",

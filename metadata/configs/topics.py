@@ -12,8 +12,8 @@ from kquorum.metadata.configs.definition import (
 )
 from kquorum.metadata.configs.used_by import (
     CONTROLLER,
-    DATA_PLANE,
     LOG_CLEANER,
+    LOG_MANAGER,
     PARTITION_LOGS,
     REPLICATION,
     TIERED_STORAGE,
@@ -34,7 +34,7 @@ DEFINITIONS = (
         "What becomes of old records: delete drops them in time, compact keeps each key's newest; none keeps all.",
         list_of("compact", "delete"),
         synonyms=(Synonym("log.cleanup.policy"),),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "compression.gzip.level",
@@ -42,7 +42,7 @@ DEFINITIONS = (
         "How hard gzip compresses when the topic's compression is gzip; -1 is gzip's own default.",
         between_or_default(1, 9, -1),
         synonyms=(Synonym("compression.gzip.level"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "compression.lz4.level",
@@ -50,7 +50,7 @@ DEFINITIONS = (
         "How hard lz4 compresses when the topic's compression is lz4.",
         between(1, 17),
         synonyms=(Synonym("compression.lz4.level"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     string(
         "compression.type",
@@ -58,7 +58,7 @@ DEFINITIONS = (
         'In which codec the broker stores batches; "producer" leaves them as the producer sent them.',
         one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         synonyms=(Synonym("compression.type"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "compression.zstd.level",
@@ -66,7 +66,7 @@ DEFINITIONS = (
         "How hard zstd compresses when the topic's compression is zstd.",
         between(-131_072, 22),
         synonyms=(Synonym("compression.zstd.level"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     long(
         "delete.retention.ms",
@@ -82,7 +82,7 @@ DEFINITIONS = (
         "How long a deleted segment's files stay on disk under another name.",
         at_least(0),
         synonyms=(Synonym("log.segment.delete.delay.ms"),),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     long(
         "flush.messages",
@@ -90,7 +90,7 @@ DEFINITIONS = (
         "After how many records the log is forced to disk; replication makes that needless in most clusters.",
         at_least(1),
         synonyms=(Synonym("log.flush.interval.messages"),),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     long(
         "flush.ms",
@@ -101,7 +101,7 @@ DEFINITIONS = (
             Synonym("log.flush.interval.ms"),
             Synonym("log.flush.scheduler.interval.ms"),
         ),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     names(
         "follower.replication.throttled.replicas",
@@ -116,14 +116,14 @@ DEFINITIONS = (
         "How many bytes of records lie between two entries of the offset index.",
         at_least(0),
         synonyms=(Synonym("log.index.interval.bytes"),),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "internal.segment.bytes",
         None,
         "The segment size for Kafka's own tests, without a lower limit.",
         is_internal=True,
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     names(
         "leader.replication.throttled.replicas",
@@ -162,7 +162,7 @@ DEFINITIONS = (
         "The largest batch, after compression, that the topic takes.",
         at_least(0),
         synonyms=(Synonym("message.max.bytes"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     long(
         "message.timestamp.after.max.ms",
@@ -170,7 +170,7 @@ DEFINITIONS = (
         "How far a record's timestamp may lie in the broker's future.",
         at_least(0),
         synonyms=(Synonym("log.message.timestamp.after.max.ms"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     long(
         "message.timestamp.before.max.ms",
@@ -178,7 +178,7 @@ DEFINITIONS = (
         "How far a record's timestamp may lie in the broker's past.",
         at_least(0),
         synonyms=(Synonym("log.message.timestamp.before.max.ms"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     string(
         "message.timestamp.type",
@@ -186,7 +186,7 @@ DEFINITIONS = (
         "Whether records carry the time of their creation or that of their append.",
         one_of("CreateTime", "LogAppendTime"),
         synonyms=(Synonym("log.message.timestamp.type"),),
-        used_by=DATA_PLANE,
+        used_by=LOG_MANAGER,
     ),
     double(
         "min.cleanable.dirty.ratio",
@@ -242,7 +242,7 @@ DEFINITIONS = (
         -1,
         "How large a partition may grow before old segments go; -1 is no limit.",
         synonyms=(Synonym("log.retention.bytes"),),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     long(
         "retention.ms",
@@ -254,7 +254,7 @@ DEFINITIONS = (
             Synonym("log.retention.minutes", 60_000),
             Synonym("log.retention.hours", 3_600_000),
         ),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "segment.bytes",
@@ -262,7 +262,7 @@ DEFINITIONS = (
         "The size at which a segment is closed and the next begun.",
         at_least(1_048_576),
         synonyms=(Synonym("log.segment.bytes"),),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     integer(
         "segment.index.bytes",
@@ -270,7 +270,7 @@ DEFINITIONS = (
         "The size of a segment's offset index, given to it in advance.",
         at_least(4),
         synonyms=(Synonym("log.index.size.max.bytes"),),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     long(
         "segment.jitter.ms",
@@ -281,7 +281,7 @@ DEFINITIONS = (
             Synonym("log.roll.jitter.ms"),
             Synonym("log.roll.jitter.hours", 3_600_000),
         ),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     long(
         "segment.ms",
@@ -292,7 +292,7 @@ DEFINITIONS = (
             Synonym("log.roll.ms"),
             Synonym("log.roll.hours", 3_600_000),
         ),
-        used_by=PARTITION_LOGS,
+        used_by=LOG_MANAGER,
     ),
     boolean(
         "unclean.leader.election.enable",

@@ -77,6 +77,10 @@ class DeferredReplies:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def __bool__(self) -> bool:
+        """mypyc does not see that `__len__` says so."""
+        return len(self) > 0
+
     def add(self, waiting: Waiting) -> None:
         if self._waiting and self._waiting[-1].offset > waiting.offset:
             waiting = replace(waiting, offset=self._waiting[-1].offset)
@@ -330,8 +334,8 @@ class Controller:
         result = ControllerResult(response=None, records=(NoOpRecord(),), audit_reason=words)
         try:
             self._writer.write(now_ms, active.leader_epoch, result, request)
-        except NotLeaderError as error:
-            self._renounce(error.leader_id)
+        except NotLeaderError as not_leader:
+            self._renounce(not_leader.leader_id)
         except Exception as error:  # noqa: BLE001 - as for handlers
             self._fail_over(now_ms, active, "an audit note could not be written", error)
 
@@ -350,12 +354,12 @@ class Controller:
             self._append(now_ms, active, result, request)
             response = result.response
             assert response is not None, f"{request.api_key.name} is decided without an answer"
-        except NotLeaderError as error:
-            self._renounce(error.leader_id)
-            reply(refusal(request, not_controller(error.leader_id, self._raft.node_id)))
+        except NotLeaderError as not_leader:
+            self._renounce(not_leader.leader_id)
+            reply(refusal(request, not_controller(not_leader.leader_id, self._raft.node_id)))
             return
-        except ApiError as error:
-            result, response = None, refusal(request, error)
+        except ApiError as refused:
+            result, response = None, refusal(request, refused)
         except Exception as error:  # noqa: BLE001 - the boundary of handlers: the node lives on, another decides
             reason = self._fail_over(now_ms, active, f"{request.api_key.name} could not be decided", error)
             reply(refusal(request, reason))

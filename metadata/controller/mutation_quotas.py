@@ -51,14 +51,19 @@ class Bucket:
         return round(debt / self.rate * 1000)
 
 
-@dataclass(slots=True)
 class Buckets(Generic[Key]):
     """Those of one controller. They are not in the log, so another controller begins with full ones."""
 
-    _kept: dict[Key, Bucket] = field(default_factory=dict)
+    # No dataclass: mypyc cannot build one that is generic.
+    def __init__(self) -> None:
+        self._kept: dict[Key, Bucket] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def __bool__(self) -> bool:
+        """mypyc does not see that `__len__` says so."""
+        return len(self) > 0
 
     def filled(self, key: Key, rate: float, burst: float, now_ms: int) -> Bucket:
         """The bucket of `key` as it is now; a new one is full."""

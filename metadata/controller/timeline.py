@@ -34,6 +34,10 @@ class RecordRun:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __bool__(self) -> bool:
+        """mypyc does not see that `__len__` says so."""
+        return len(self) > 0
+
     def replay(self, delta: MetadataDelta, offset: int) -> None:
         """What replaying the records one by one would do; `offset` is that of the first."""
         raise NotImplementedError

@@ -138,6 +138,38 @@ _OPERATIONS: Final[Mapping[ApiKey, Operation]] = {
 }
 _CERTIFICATE: Final = "x509_pem_cert"
 
+SHORT_REQUEST_BYTES: Final = 16_384
+"""The most of a request that names a few things. A field of two bytes takes some twenty times as much in memory."""
+
+
+class CallRule(NamedTuple):
+    """What a call needs: the right of this request at the listeners for Kafka's protocol. `may_be_long`: its request
+    may have all the bytes that the listener takes; otherwise SHORT_REQUEST_BYTES."""
+
+    api_key: ApiKey
+    may_be_long: bool = False
+
+
+CALL_RULES: Final[Mapping[str, CallRule]] = {
+    "/kquorum.v1.Inspect/ReadLog": CallRule(ApiKey.DESCRIBE_CLUSTER),
+    "/kquorum.v1.Inspect/Image": CallRule(ApiKey.DESCRIBE_CLUSTER),
+    "/kquorum.v1.Inspect/Watch": CallRule(ApiKey.DESCRIBE_CLUSTER),
+    "/kquorum.v1.Inspect/CopyLog": CallRule(ApiKey.FETCH),
+    "/kquorum.v1.Inspect/CopySnapshot": CallRule(ApiKey.FETCH),
+    "/kquorum.v1.Quorum/TransferLeadership": CallRule(ApiKey.ELECT_LEADERS),
+    "/kquorum.v1.Quorum/GetElections": CallRule(ApiKey.DESCRIBE_QUORUM),
+    "/kquorum.v1.Quorum/DescribeQuorum": CallRule(ApiKey.DESCRIBE_QUORUM),
+    "/kquorum.v1.Quorum/DescribeNode": CallRule(ApiKey.DESCRIBE_QUORUM),
+    "/kquorum.v1.Quorum/DescribeBrokers": CallRule(ApiKey.DESCRIBE_QUORUM),
+    "/kquorum.v1.Quorum/WaitApplied": CallRule(ApiKey.DESCRIBE_QUORUM),
+    "/kquorum.broker.v1.Broker/Register": CallRule(ApiKey.BROKER_REGISTRATION, may_be_long=True),
+    "/kquorum.broker.v1.Broker/Heartbeat": CallRule(ApiKey.BROKER_HEARTBEAT),
+    "/kquorum.broker.v1.Broker/Watch": CallRule(ApiKey.FETCH),
+    "/kquorum.broker.v1.Broker/AlterPartition": CallRule(ApiKey.ALTER_PARTITION, may_be_long=True),
+    "/kquorum.broker.v1.Broker/Unregister": CallRule(ApiKey.UNREGISTER_BROKER),
+}
+"""By path. Health and reflection have no rule: all may call them, with a short request."""
+
 
 class Caller(Protocol):
     """What gRPC's context of a call tells of who makes it."""

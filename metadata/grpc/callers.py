@@ -26,7 +26,7 @@ class KnownCallers(WrappingInterceptor):
     """`identity_of` takes the path that the front's end of a connection is bound to."""
 
     def __init__(self, identity_of: Callable[[str], Identity | None]) -> None:
-        super().__init__(lambda handler: rebuilt_handler(handler, self._with_caller))
+        super().__init__(lambda handler, _method: rebuilt_handler(handler, self._with_caller))
         self._identity_of = identity_of
 
     def _with_caller(self, behaviour: Behaviour) -> Behaviour:

@@ -11,7 +11,8 @@ Behaviour = Callable[[Any, Any], Any]
 class WrappingInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     """For the interceptors of a server. `wrap` makes the handler that takes the place of a method's own."""
 
-    def __init__(self, wrap: Callable[[Any], Any]) -> None:
+    def __init__(self, wrap: Callable[[Any, str], Any]) -> None:
+        """`wrap` takes the handler and the path of the method, such as /kquorum.v1.Inspect/Image."""
         self._wrap = wrap
         # gRPC asks once for each call. The handlers of the services live as long as the server.
         self._wrapped: dict[Any, Any] = {}
@@ -24,7 +25,7 @@ class WrappingInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             return None
         wrapped = self._wrapped.get(handler)
         if wrapped is None:
-            wrapped = self._wrapped[handler] = self._wrap(handler)
+            wrapped = self._wrapped[handler] = self._wrap(handler, handler_call_details.method)
         return wrapped
 
 

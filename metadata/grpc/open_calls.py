@@ -83,10 +83,10 @@ def _add(counts: Counter[str], key: str, change: int) -> None:
 
 class BoundedCalls(WrappingInterceptor):
     """For the interceptors of a server: each call is counted for its principal, or for the address and the connection
-    of an anonymous client; one above a limit ends with RESOURCE_EXHAUSTED."""
+    of an anonymous client; one above a limit ends with RESOURCE_EXHAUSTED. It comes before the parsing of requests."""
 
     def __init__(self, calls: OpenCalls, gate: MemberGate | None) -> None:
-        super().__init__(lambda handler: rebuilt_handler(handler, self._bounded))
+        super().__init__(lambda handler, _method: rebuilt_handler(handler, self._bounded))
         self._calls = calls
         self._gate = gate
 

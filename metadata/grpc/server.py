@@ -11,7 +11,6 @@ import errno
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
@@ -19,7 +18,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.grpc.access import CALL_RULES, SHORT_REQUEST_BYTES, CallRule, MemberGate
 from kquorum.metadata.grpc.broker.service import BrokerCalls, BrokerService
 from kquorum.metadata.grpc.callers import KnownCallers
 from kquorum.metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
@@ -51,17 +50,34 @@ _LIBRARYS_LOGGER: Final = "grpc._cython.cygrpc"
 _NOT_OURS: Final = ("Invalid encoding on", "Failed sending error status")
 
 
-@dataclass(frozen=True, slots=True)
-class _Malformed:
-    """In place of the request."""
+class JudgedRequests(WrappingInterceptor):
+    """For the interceptors of a server: a request stays bytes until its caller is known to have the right.
 
+    Parsed, a request takes up to twenty times its bytes, so a client without rights gets nothing parsed; and only the
+    requests that are long by their nature may have more than SHORT_REQUEST_BYTES. `gate` None: all may call.
+    It also keeps messages that any client can cause out of gRPC's log.
+    """
 
-class MalformedRequests(WrappingInterceptor):
-    """For the interceptors of a server; it also keeps messages that any client can cause out of gRPC's log."""
-
-    def __init__(self) -> None:
-        super().__init__(_guarded)
+    def __init__(self, gate: MemberGate | None) -> None:
+        super().__init__(self._judged)
+        self._gate = gate
         logging.getLogger(_LIBRARYS_LOGGER).addFilter(_is_ours)
+
+    def _judged(self, handler: Any, method: str) -> Any:
+        # A method of ours without a rule is a fault of this node, and stays closed.
+        rule = CALL_RULES[method] if method.startswith("/kquorum.") else None
+        parse = _parser(handler.request_deserializer, rule)
+        read = _requests(parse) if handler.request_streaming else parse
+
+        async def judge(request: Any, context: Any) -> Any:
+            if self._gate is not None and rule is not None:
+                await self._gate.admit(context, rule.api_key)
+            return await read(request, context)
+
+        def wrap(behaviour: Behaviour) -> Behaviour:
+            return (_generator if inspect.isasyncgenfunction(behaviour) else _coroutine)(behaviour, judge)
+
+        return rebuilt_handler(handler, wrap, bytes)
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
@@ -69,15 +85,6 @@ def _is_ours(record: logging.LogRecord) -> bool:
     secret. False for a status that could not be sent because the client has gone."""
     message = record.getMessage()
     return message.isascii() and not message.startswith(_NOT_OURS)
-
-
-def _guarded(handler: Any) -> Any:
-    judge = _sound_requests if handler.request_streaming else _sound_request
-
-    def wrap(behaviour: Behaviour) -> Behaviour:
-        return (_generator if inspect.isasyncgenfunction(behaviour) else _coroutine)(behaviour, judge)
-
-    return rebuilt_handler(handler, wrap, _lenient(handler.request_deserializer))
 
 
 def _coroutine(behaviour: Behaviour, judge: Behaviour) -> Behaviour:
@@ -98,32 +105,40 @@ def _generator(behaviour: Behaviour, judge: Behaviour) -> Behaviour:
     return guarded
 
 
-async def _sound_request(request: Any, context: Any) -> Any:
-    if isinstance(request, _Malformed):
-        await context.abort(_STATUS, _MESSAGE)
-    return request
+def _parser(deserialize: Callable[[bytes], Any], rule: CallRule | None) -> Behaviour:
+    may_be_long = rule is not None and rule.may_be_long
 
-
-async def _sound_requests(requests: Any, context: Any) -> Any:
-    async def each() -> AsyncIterator[Any]:
-        count = 0
-        async for request in requests:
-            count += 1
-            if count > MOST_MESSAGES_OF_CALL:
-                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _TOO_MANY_MESSAGES)
-            yield await _sound_request(request, context)
-
-    return each()
-
-
-def _lenient(deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    def read(data: bytes) -> Any:
+    async def parse(data: bytes, context: Any) -> Any:
+        if len(data) > SHORT_REQUEST_BYTES and not may_be_long:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _too_long(len(data)))
         try:
             return deserialize(data)
         except DecodeError:
-            return _Malformed()
+            await context.abort(_STATUS, _MESSAGE)
+
+    return parse
+
+
+def _requests(parse: Behaviour) -> Behaviour:
+    async def read(requests: Any, context: Any) -> Any:
+        async def each() -> AsyncIterator[Any]:
+            count = 0
+            async for data in requests:
+                count += 1
+                if count > MOST_MESSAGES_OF_CALL:
+                    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _TOO_MANY_MESSAGES)
+                yield await parse(data, context)
+
+        return each()
 
     return read
+
+
+def _too_long(size: int) -> str:
+    return (
+        f"the request has {size:,} bytes, and this method takes at most {SHORT_REQUEST_BYTES:,}: name fewer things in "
+        "a call, or name none, which means all"
+    )
 
 
 SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
@@ -210,8 +225,8 @@ async def start_inspect_server(
     watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
     limits: GrpcLimits = _DEFAULT_LIMITS,
 ) -> InspectServer:
-    """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
-    and `Quorum` (none: all may), `Broker` has its own. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
+    """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges all
+    callers (none: all may call). Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
     front = _front(host, port, limits, security, shared)
     try:
         return await _start(front, source, quorum, members, broker_calls, gate, watcher_queue_changes, limits)
@@ -233,18 +248,18 @@ async def _start(
 ) -> InspectServer:
     bounded = BoundedCalls(OpenCalls(limits.max_open_calls, limits.max_open_calls_per_client), gate)
     server = grpc.aio.server(
-        interceptors=(KnownCallers(front.identity_of), bounded, MalformedRequests()),
+        interceptors=(KnownCallers(front.identity_of), bounded, JudgedRequests(gate)),
         options=(*_OPTIONS, *_limiting(limits)),
     )
     server.add_insecure_port(f"unix:{front.server_path}")
     log = CommittedLog(source)
     feed = ChangeFeed(log)
     add_inspect: Callable[..., None] = add_InspectServicer_to_server  # generated without types
-    add_inspect(InspectService(log, feed, watcher_queue_changes, gate), server)
+    add_inspect(InspectService(log, feed, watcher_queue_changes), server)
     names: tuple[str, ...] = (SERVICE_NAME,)
     if quorum is not None:
         add_quorum: Callable[..., None] = add_QuorumServicer_to_server
-        add_quorum(QuorumService(quorum, log.slices, members, gate), server)
+        add_quorum(QuorumService(quorum, log.slices, members), server)
         names = (*names, QUORUM_SERVICE_NAME)
     if broker_calls is not None:
         add_broker: Callable[..., None] = add_BrokerServicer_to_server

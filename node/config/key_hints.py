@@ -8,6 +8,7 @@ from functools import lru_cache
 from kquorum.metadata.configs.definition import ConfigDefinition, ConfigType
 from kquorum.metadata.configs.table import FILE_CONFIGS, LISTENER_LIMITS, TOPIC_CONFIGS
 from kquorum.node.config.security_keys import LISTENER_PREFIX, SECURITY_KEYS
+from kquorum.wire.near_names import near_names
 
 _CUTOFF = 0.6
 # Names that are almost as near as the nearest are named too.
@@ -41,7 +42,7 @@ _NUMBERS = (ConfigType.INT, ConfigType.SHORT, ConfigType.LONG)
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """` (did you mean X?)` for the known names most like `name`, or nothing when none is."""
-    found = difflib.get_close_matches(name, list(known), n=3, cutoff=_CUTOFF)
+    found = near_names(name, known, cutoff=_CUTOFF)
     ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in found]
     near = [each for each, ratio in zip(found, ratios, strict=True) if ratio >= ratios[0] - _ALMOST]
     return f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -1,8 +1,8 @@
 """A copy of a config with free loopback ports, so that a whole quorum can run anywhere beside anything."""
 
 import secrets
-import shutil
 import socket
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from kquorum.node.config.addresses import format_address, parse_host_port, parse
 from kquorum.node.config.load import FOLDER_KEYS, read_raw
 from kquorum.node.config.raw import RawNode
 from kquorum.node.config.values import as_items
+from kquorum.private_files import replace_whole
 
 LOOPBACK = "127.0.0.1"
 _LOWEST_PORT = 15_000
@@ -77,9 +78,8 @@ def with_free_ports(path: Path, target: Path, *, data_dir: Path | None = None) -
                 values[key] = format_address(LOOPBACK, next(ports))
         tables.append(values)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.touch()
-    shutil.copymode(path, target)  # there may be passwords in it
-    target.write_text(_as_toml(path, tables), encoding="utf-8")
+    mode = stat.S_IMODE(path.stat().st_mode)  # there may be passwords in it
+    replace_whole(target, _as_toml(path, tables).encode(), mode)
     return target
 
 

@@ -112,6 +112,33 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     initial_broker_registration_timeout_ms: int = config_key("initial.broker.registration.timeout.ms")
     controlled_shutdown_enable: Flag = config_key("controlled.shutdown.enable")
 
+    num_replica_fetchers: int = config_key("num.replica.fetchers")
+    replica_fetch_backoff_ms: int = config_key("replica.fetch.backoff.ms")
+    replica_fetch_max_bytes: int = config_key("replica.fetch.max.bytes")
+    replica_fetch_min_bytes: int = config_key("replica.fetch.min.bytes")
+    replica_fetch_response_max_bytes: int = config_key("replica.fetch.response.max.bytes")
+    replica_fetch_wait_max_ms: int = config_key("replica.fetch.wait.max.ms")
+    replica_high_watermark_checkpoint_interval_ms: int = config_key(
+        "replica.high.watermark.checkpoint.interval.ms"
+    )
+    replica_lag_time_max_ms: int = config_key("replica.lag.time.max.ms")
+    replica_socket_timeout_ms: int = config_key("replica.socket.timeout.ms")
+    fetch_max_bytes: int = config_key("fetch.max.bytes")
+    max_incremental_fetch_session_cache_slots: int = config_key("max.incremental.fetch.session.cache.slots")
+
+    log_retention_check_interval_ms: int = config_key("log.retention.check.interval.ms")
+    log_cleaner_enable: Flag = config_key("log.cleaner.enable")
+    log_cleaner_backoff_ms: int = config_key("log.cleaner.backoff.ms")
+    log_cleaner_dedupe_buffer_size: int = config_key("log.cleaner.dedupe.buffer.size")
+    log_cleaner_io_max_bytes_per_second: float = config_key("log.cleaner.io.max.bytes.per.second")
+    log_flush_offset_checkpoint_interval_ms: int = config_key("log.flush.offset.checkpoint.interval.ms")
+    log_flush_start_offset_checkpoint_interval_ms: int = config_key(
+        "log.flush.start.offset.checkpoint.interval.ms"
+    )
+    log_initial_task_delay_ms: int = config_key("log.initial.task.delay.ms")
+    producer_id_expiration_ms: int = config_key("producer.id.expiration.ms")
+    producer_id_expiration_check_interval_ms: int = config_key("producer.id.expiration.check.interval.ms")
+
     num_partitions: int = config_key("num.partitions")
     default_replication_factor: int = config_key("default.replication.factor")
     min_insync_replicas: int = config_key("min.insync.replicas")

@@ -16,6 +16,7 @@ JAAS = "sasl.jaas.config"
 MAX_REAUTH = "connections.max.reauth.ms"
 MECHANISMS_KEY = "sasl.enabled.mechanisms"
 CONTROLLER_MECHANISM = "sasl.mechanism.controller.protocol"
+INTER_BROKER_MECHANISM = "sasl.mechanism.inter.broker.protocol"
 DEFAULT_PROTOCOL = "PLAINTEXT"
 # Keys for the gRPC listener alone are said as if it were a listener of this name.
 GRPC = "GRPC"

@@ -31,8 +31,8 @@ class DiskThread:
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "kquorum-disk") -> None:
         self._loop = loop
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._thread = Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._worker = Thread(target=self._run, name=name, daemon=True)
+        self._worker.start()
 
     def submit(
         self, job: Callable[[], Result], then: Callable[[Result], None], failed: Callable[[Exception], None]

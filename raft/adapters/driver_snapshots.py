@@ -55,7 +55,7 @@ class SnapshotTraffic:
         self._receive = receive
         self._guarded = guarded
         self._fail = fail
-        self._thread = DiskThread(asyncio.get_running_loop(), "kquorum-snapshots")
+        self._worker = DiskThread(asyncio.get_running_loop(), "kquorum-snapshots")
 
     def take_in(self, chunks: Sequence[SnapshotChunk], is_whole: Callable[[OffsetAndEpoch], None]) -> None:
         """Write what came; `is_whole` is called with a snapshot that is complete, sound and under its name."""
@@ -86,7 +86,7 @@ class SnapshotTraffic:
         self._submit(lambda: self._read(response), then)
 
     async def close(self, timeout_ms: int) -> bool:
-        return await self._thread.close(timeout_ms)
+        return await self._worker.close(timeout_ms)
 
     # In the thread
 
@@ -121,7 +121,7 @@ class SnapshotTraffic:
     # In the loop
 
     def _submit(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
-        self._thread.submit(job, lambda result: self._guarded(lambda: then(result)), self._fail)
+        self._worker.submit(job, lambda result: self._guarded(lambda: then(result)), self._fail)
 
     def _written(self, refused: "_Refused | None") -> None:
         self._receive(SnapshotPieceWritten())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kquorum.raft.elections_history import RoleEvent
 from kquorum.raft.ready import RoleChanged
-from kquorum.storage.file_system import read_regular
+from kquorum.regular_files import read_regular
 
 FILE_NAME = "elections.jsonl"
 OLD_FILE_NAME = "elections.jsonl.1"

@@ -43,6 +43,10 @@ class DelayedFetches:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def __bool__(self) -> bool:
+        """mypyc does not see that `__len__` says so."""
+        return len(self) > 0
+
     def values(self) -> Iterable[DelayedFetch]:
         return self._waiting.values()
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kquorum.regular_files import read_regular
 from kquorum.spark_replay.decode.json_values import check_values
 from kquorum.spark_replay.decode.sources import FileKind
 
@@ -198,7 +199,7 @@ def read_manifest(folder: Path) -> ArchiveManifest:
     path = folder / MANIFEST
     manifest = ArchiveManifest()
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode()
     except UnicodeDecodeError as error:
         raise ManifestBroken(f"{path} is not text: {error}") from None
     for number, line in enumerate(text.splitlines(), 1):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from kquorum.regular_files import read_regular
 from kquorum.spark_replay.archive.files import ArchiveFiles, Digest, digest
 
 PENDING: Final = ".archive.pending"
@@ -39,7 +40,7 @@ class Pending:
             disk.write_whole(self._path, b"".join(map(_line, self._copies)))
             self._is_whole = True
             return
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
         try:
             disk.write(descriptor, _line(copy))
             disk.flush(descriptor)
@@ -79,7 +80,7 @@ def _line(copy: PendingCopy) -> bytes:
 def _read(path: Path) -> list[PendingCopy]:
     """Without a line that is torn: what it was to tell of has not been renamed."""
     copies = list[PendingCopy]()
-    for line in path.read_bytes().splitlines() if path.is_file() else ():
+    for line in read_regular(path).splitlines() if path.is_file() else ():
         try:
             copies.append(PendingCopy(**json.loads(line)))
         except (ValueError, TypeError):

@@ -5,7 +5,6 @@ or runs something outside the tables (a script, a Java method, a file by its pat
 what names something only when it runs (IDENTIFIER).
 """
 
-import difflib
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.audit_folder import AuditTables
 from kquorum.spark_replay.tables.building.registry import TABLES
+from kquorum.wire.near_names import near_names
 
 _QUERY: Final = frozenset(
     {
@@ -116,7 +116,7 @@ def what_is_wrong(error: PySparkException) -> str:
         return f"there is no column {name}" + (f"; the nearest are {near}" if near else "") + _place(error)
     if condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
         name = _bare(parameters.get("relationName", ""))
-        near_tables = difflib.get_close_matches(name, TABLES, n=3, cutoff=0.5) or list(TABLES)
+        near_tables = near_names(name, TABLES, cutoff=0.5) or list(TABLES)
         return f"there is no table {name}; there are {', '.join(near_tables)}" + _place(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = re.sub(r"^\[[A-Z0-9_.]+\] ", "", lines[0] if lines else type(error).__name__)

@@ -14,6 +14,8 @@ from typing import Final
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
+from kquorum.private_files import replacing
+from kquorum.regular_files import read_regular
 from kquorum.spark_replay.staging import STAGED
 from kquorum.spark_replay.stream.state import stream_folder
 from kquorum.spark_replay.stream.tables import TAIL, destination_of
@@ -44,7 +46,7 @@ def finish_merge(out: Path) -> None:
     """Complete what a killed process had begun and noted, and forget what it had not."""
     note = stream_folder(out) / _NOTE
     if note.exists():
-        content = json.loads(note.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(note))
         hidden = out / content["hidden"]
         for name in content["old"]:
             hidden.with_name(name).unlink(missing_ok=True)
@@ -89,6 +91,5 @@ def _folders(out: Path) -> Iterator[tuple[Path, StructType]]:
 
 def _write_note(out: Path, text: str) -> None:
     note = stream_folder(out) / _NOTE
-    unfinished = note.with_name(f".{_NOTE}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(note)
+    with replacing(note) as file:
+        file.write(text.encode())

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kquorum.private_files import replacing
+from kquorum.regular_files import read_regular
 from kquorum.spark_replay.decode.bases import is_whole_snapshot
 from kquorum.spark_replay.decode.sources import STREAM_FOLDER, FileKind, LogFile
 from kquorum.spark_replay.decode.split_facts import BatchEnds, LogBounds, SplitFacts
@@ -112,7 +114,7 @@ def read_state(out: Path, log: str) -> StreamState:
     """What has been written from `log`; nothing in a new folder. Raises NoStream."""
     path = stream_folder(out) / STATE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path))
         if content["format"] != FORMAT:
             raise NoStream(f"{path} is of format {content['format']}; this program writes {FORMAT}")
         state = _state(content)
@@ -128,9 +130,8 @@ def read_state(out: Path, log: str) -> StreamState:
 def write_state(out: Path, state: StreamState) -> None:
     """Whole or not at all."""
     path = stream_folder(out) / STATE
-    unfinished = path.with_name(f".{STATE}.unfinished")
-    unfinished.write_text(json.dumps({"format": FORMAT, **asdict(state)}), encoding="utf-8")
-    unfinished.replace(path)
+    with replacing(path) as file:
+        file.write(json.dumps({"format": FORMAT, **asdict(state)}).encode())
 
 
 def _is_whole(file: LogFile) -> bool:

@@ -18,6 +18,7 @@ from kquorum.spark_replay.audit_folder import (
     AuditManifest,
     NoAudit,
     read_manifest,
+    table_folder,
     write_manifest,
 )
 from kquorum.spark_replay.decode.bases import StateBase
@@ -196,3 +197,22 @@ def test_spark_listens_on_loopback_alone_and_its_gateway_wants_a_token(tmp_path:
         assert Path(f"/proc/{pid}/environ").stat().st_mode & 0o077 == 0
     finally:
         session.communicate("\n", timeout=120)
+
+
+def test_a_table_that_is_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    """Its writer chooses where it leads: to tables of the operator's elsewhere."""
+    private, audit = tmp_path / "private", tmp_path / "audit"
+    for folder in (private, audit):
+        (folder / "records").mkdir(parents=True)
+    (audit / "in-use" / "records").mkdir(parents=True)
+    assert table_folder(audit, "records") == audit / "records"
+    (audit / "records").rmdir()
+    (audit / "records").symlink_to(audit / "in-use" / "records")
+    assert table_folder(audit, "records") == audit / "in-use" / "records", "a stream swings such links over"
+    (audit / "in-use" / "records" / "source=a").symlink_to(private)
+    with pytest.raises(NoAudit, match="source=a is a symbolic link; it is not followed"):
+        table_folder(audit, "records")
+    (audit / "records").unlink()
+    (audit / "records").symlink_to(private / "records")
+    with pytest.raises(NoAudit, match="outside the audit; it is not followed"):
+        table_folder(audit, "records")

@@ -42,6 +42,13 @@ def test_three_nodes_lose_the_leader_by_a_kill_and_another_by_an_orderly_stop(tm
         assert leaders <= {survivor, other}, "the dead broker leads nothing any more"
         cluster.start_node(old)
         assert wait_until(lambda: set(cluster.brokers(old)) == set(cluster.node_ids), 20), cluster.tails()
+
+        def are_in_sync() -> bool:
+            """The broker that came back first fetches what it lacks."""
+            found = [part for topic in cluster.topics(old) for part in topic.partitions]
+            return all(set(part.isr) == set(part.replicas) for part in found)
+
+        assert wait_until(are_in_sync, 40), cluster.tails()
         leading = cluster.leader_id()
         assert cluster.terminate(leading) == ExitStatus.OK
         staying = next(node_id for node_id in cluster.node_ids if node_id != leading)

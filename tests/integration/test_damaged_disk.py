@@ -243,6 +243,7 @@ def test_a_damaged_snapshot_is_done_without(tmp_path: Path) -> None:
         assert newest.with_name(f"{newest.name}.damaged").exists()
 
 
+@pytest.mark.slow
 def test_snapshots_that_the_log_cannot_do_without_are_fetched_again(tmp_path: Path) -> None:
     keys = {
         "metadata.log.max.record.bytes.between.snapshots": 4_000,

@@ -42,7 +42,7 @@ def _slow(lose: Loss) -> Any:
 
 
 @pytest.mark.parametrize(
-    "lose", [_slow(_remove_folder), _slow(_empty_folder), _remove_segments, _remove_state]
+    "lose", [_slow(_remove_folder), _slow(_empty_folder), _slow(_remove_segments), _remove_state]
 )
 def test_a_voter_that_lost_something_says_so_and_catches_up(tmp_path: Path, lose: Loss) -> None:
     with Cluster(tmp_path, brokers=0) as cluster:
@@ -60,7 +60,7 @@ def test_a_voter_that_lost_something_says_so_and_catches_up(tmp_path: Path, lose
         assert CLUSTER_ID in (cluster.data_folder(follower) / "meta.properties").read_text()
 
 
-@pytest.mark.parametrize("lose", [_slow(_remove_folder), _remove_segments])
+@pytest.mark.parametrize("lose", [_slow(_remove_folder), _slow(_remove_segments)])
 def test_no_node_leads_without_what_was_committed(tmp_path: Path, lose: Loss) -> None:
     """One voter is behind, another has lost its log: these two would be a majority without the newest records."""
     with Cluster(tmp_path, brokers=0) as cluster:

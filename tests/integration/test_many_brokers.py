@@ -193,6 +193,7 @@ def check_many(
     return seen
 
 
+@pytest.mark.slow
 def test_clients_of_twenty_brokers_see_nothing_staler_than_the_lag_shown(tmp_path: Path) -> None:
     seen = check_many(
         tmp_path, controllers=1, brokers=20, processes=1, connections=100, changes=40, period_s=0.1

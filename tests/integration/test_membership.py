@@ -12,6 +12,7 @@ from tests.integration.dynamic_cluster import DynamicCluster, load_on
 WAIT_S = 30.0
 
 
+@pytest.mark.slow
 def test_a_quorum_grows_from_one_and_gets_a_new_disk_under_load(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_static_quorum_becomes_dynamic_while_it_runs(
         assert state["data_version"] in (0, 1)
 
 
+@pytest.mark.slow
 def test_controllers_join_by_themselves_but_not_again_once_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

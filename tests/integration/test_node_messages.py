@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from kquorum.cli.commands.features.metadata_versions import DEFAULT
 from kquorum.cli.commands.format.formatting import format_nodes
 from kquorum.cli.processes import wait_until
@@ -18,6 +20,7 @@ def prints(cluster: Cluster, node_id: int, words: str) -> None:
     assert found, f"node {node_id} never printed {words!r}:\n{cluster.output(node_id)}"
 
 
+@pytest.mark.slow
 def test_a_node_that_waits_says_for_whom(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=0) as cluster:
         cluster.format(node_ids=(1, 2))

@@ -86,6 +86,7 @@ def check_folders(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
             assert status == 0, capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_lagging_replica_catches_up_from_a_snapshot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,6 +62,7 @@ async def describe(cluster: Cluster, node_id: int) -> pb.DescribeQuorumResponse:
         return response
 
 
+@pytest.mark.slow
 def test_all_nodes_agree_and_one_that_does_not_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,6 +139,10 @@ class KafkaServer:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
     def exit_status(self) -> int | None:
         return None if self._process is None else self._process.poll()
 

@@ -149,6 +149,11 @@ class Site:
         for node_id in node_ids:
             self._running.pop(node_id).kill()
 
+    def pids(self, *node_ids: int) -> list[int]:
+        """Of nodes that were started."""
+        found = [self._running[node_id].pid for node_id in node_ids]
+        return [pid for pid in found if pid is not None]
+
     def output(self, node_id: int) -> str:
         """What a running node has said since it started."""
         return self._running[node_id].output()

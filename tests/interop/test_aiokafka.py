@@ -10,7 +10,7 @@ import pytest
 from tests.support.cluster import Cluster
 
 aiokafka = pytest.importorskip("aiokafka")
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, errors  # noqa: E402
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, errors  # noqa: E402
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic  # noqa: E402
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # noqa: E402
 
@@ -136,45 +136,63 @@ def bounded(work: Awaitable[Result]) -> Result:
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({}, errors.TopicAuthorizationFailedError),
-        ({"enable_idempotence": True}, errors.ClusterAuthorizationFailedError),
-        ({"transactional_id": "mine"}, errors.TransactionalIdAuthorizationFailed),
-    ],
-)
-def test_a_producer_is_refused_at_once(
-    cluster: Cluster, topic: str, options: dict[str, Any], error: type[Exception]
-) -> None:
-    async def produce() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=servers(cluster), **options)
-        try:
-            await producer.start()
-            await producer.send_and_wait(topic, b"x")
-        finally:
-            await producer.stop()
-
-    with pytest.raises(error):
-        bounded(produce())
+async def produced(cluster: Cluster, topic: str, values: list[bytes], **options: Any) -> list[int]:
+    """The offsets of `values` in partition 0."""
+    producer = AIOKafkaProducer(bootstrap_servers=servers(cluster), **options)
+    try:
+        await producer.start()
+        sent = [
+            await producer.send(topic, value, key=b"k", partition=0, headers=[("h", value)])
+            for value in values
+        ]
+        return [metadata.offset for metadata in await asyncio.gather(*sent)]
+    finally:
+        await producer.stop()
 
 
-@pytest.mark.parametrize(
-    ("group_id", "error"),
-    [("group", errors.GroupAuthorizationFailedError), (None, errors.TopicAuthorizationFailedError)],
-)
-def test_a_consumer_is_refused_at_once(
-    cluster: Cluster, topic: str, group_id: str | None, error: type[Exception]
-) -> None:
+async def consumed(cluster: Cluster, topic: str, offset: int, count: int) -> list[Any]:
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers(cluster), group_id=None)
+    try:
+        await consumer.start()
+        consumer.assign([TopicPartition(topic, 0)])
+        consumer.seek(TopicPartition(topic, 0), offset)
+        return [await consumer.getone() for _ in range(count)]
+    finally:
+        await consumer.stop()
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
+def test_it_reads_what_it_produced(cluster: Cluster, topic: str, codec: str | None, idempotent: bool) -> None:
+    values = [b"%d:" % number + b"x" * 100 * number for number in range(20)]
+
+    async def work() -> None:
+        options = {"compression_type": codec, "enable_idempotence": idempotent, "acks": "all"}
+        async with asyncio.timeout(WAIT_S):
+            offsets = await produced(cluster, topic, values, **options)
+            records = await consumed(cluster, topic, offsets[0], len(values))
+        assert offsets == list(range(offsets[0], offsets[0] + len(values)))
+        assert [(record.offset, record.key, record.value) for record in records] == [
+            (offset, b"k", value) for offset, value in zip(offsets, values, strict=True)
+        ]
+        assert [record.headers for record in records] == [(("h", value),) for value in values]
+
+    asyncio.run(work())
+
+
+def test_a_transactional_producer_is_refused_at_once(cluster: Cluster, topic: str) -> None:
+    with pytest.raises(errors.TransactionalIdAuthorizationFailed):
+        bounded(produced(cluster, topic, [b"x"], transactional_id="mine"))
+
+
+def test_a_consumer_with_a_group_is_refused_at_once(cluster: Cluster, topic: str) -> None:
     async def consume() -> None:
-        consumer = AIOKafkaConsumer(
-            topic, bootstrap_servers=servers(cluster), group_id=group_id, auto_offset_reset="earliest"
-        )
+        consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers(cluster), group_id="group")
         try:
             await consumer.start()
             await consumer.getone()
         finally:
             await consumer.stop()
 
-    with pytest.raises(error):
+    with pytest.raises(errors.GroupAuthorizationFailedError):
         bounded(consume())

@@ -170,6 +170,7 @@ def check_epochs(node: NodeConfig, records: list[Dumped], log_start: int) -> Non
     assert entries[0][0] in begun
 
 
+@pytest.mark.slow
 def test_a_folder_of_kafkas_goes_on_with_ours_and_back(kafka: Kafka, tmp_path: Path) -> None:
     folder = Folder(kafka, tmp_path, "static")
     with folder.site as site:

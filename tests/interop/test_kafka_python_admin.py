@@ -165,6 +165,7 @@ def test_features_are_described_and_changed(admin: KafkaAdminClient) -> None:
         admin.update_features({"metadata.version": 3000})
 
 
+@pytest.mark.slow
 def test_all_of_it_goes_on_while_the_quorum_changes_its_leader(
     cluster: Cluster, admin: KafkaAdminClient
 ) -> None:
@@ -181,6 +182,7 @@ def test_all_of_it_goes_on_while_the_quorum_changes_its_leader(
     cluster.start_node(leader)
 
 
+@pytest.mark.slow
 def test_a_reassignment_to_a_dead_broker_is_listed_and_cancelled(cluster: Cluster) -> None:
     """The last test, and a client of its own: kafka-python asks a broker that it knew once, though it be dead."""
     first, second, third = cluster.broker_ids

@@ -239,6 +239,7 @@ def drained(raw: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_leaders_change_under_tls(cluster: SecuredCluster) -> None:
     """Controllers find each other again, and clients notice nothing but a pause."""
     old = cluster.leader_id()

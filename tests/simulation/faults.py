@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kquorum.raft.inputs import ResignRequested
 from tests.simulation.hosts import Host
-from tests.simulation.network import Weather
+from tests.simulation.links import Weather
 from tests.simulation.schedule import LEADER, Action
 
 if TYPE_CHECKING:

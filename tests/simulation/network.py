@@ -1,8 +1,6 @@
-"""The network between hosts: messages are lost, late, doubled and out of order; links are cut one way or both."""
+"""The network between the hosts of a quorum: requests and responses of the Raft core over `tests.simulation.links`."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from random import Random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kquorum.raft.inputs import FailureReason, RequestFailed, RequestReceived, ResponseReceived
@@ -25,54 +23,16 @@ from tests.simulation.kafka_wire import (
     response_over_wire,
     version_between,
 )
+from tests.simulation.links import Links
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-CALM_DELAY_MS = 10
 
-
-@dataclass(slots=True)
-class Weather:
-    """Chances from 0 to 1; a message is under way for up to `delay_ms_max`."""
-
-    delay_ms_max: int
-    loss: float = 0.0
-    duplicates: float = 0.0
-
-
-class Network:
+class Network(Links):
     def __init__(self, world: "World") -> None:
+        super().__init__(world, world.seed ^ 0x0E7, world.options.delay_ms_max)
         self.world = world
-        self.weather = Weather(world.options.delay_ms_max)
-        # How many cuts lie on a link, since they overlap and end on their own.
-        self.cuts: dict[tuple[int, int], int] = {}
-        self.messages = 0
-        self._random = Random(world.seed ^ 0x0E7).random
-
-    def calm(self) -> None:
-        """The faults are over."""
-        self.cuts.clear()
-        self.weather = Weather(min(CALM_DELAY_MS, self.world.options.delay_ms_max))
-
-    # Cuts
-
-    def cut(self, links: Iterable[tuple[int, int]], for_ms: int) -> None:
-        """Cut these links, each from one node to another, for a while."""
-        links = tuple(links)
-        for link in links:
-            self.cuts[link] = self.cuts.get(link, 0) + 1
-        self.world.at(for_ms, self._mend, links)
-
-    def _mend(self, links: tuple[tuple[int, int], ...]) -> None:
-        if not self.world.is_faulty:
-            return
-        self.world.note("%d links mended", len(links))
-        for link in links:
-            self.cuts[link] -= 1
-
-    def is_cut(self, source_id: int, target_id: int) -> bool:
-        return self.cuts.get((source_id, target_id), 0) > 0
 
     # Messages
 
@@ -97,8 +57,8 @@ class Network:
             except UnsupportedVersion:
                 self._refuse(host, host.life, outbound, FailureReason.UNSUPPORTED_VERSION)
                 return
-        for _ in range(self._copies(host.node_id, target.node_id)):
-            self.world.at(self._delay_ms(), self._request_arrives, host, host.life, target, outbound, version)
+        for _ in range(self.copies(host.node_id, target.node_id)):
+            self.world.at(self.delay_ms(), self._request_arrives, host, host.life, target, outbound, version)
 
     def _request_arrives(
         self, source: Host, source_life: int, target: Host, outbound: OutboundRequest, version: int
@@ -123,8 +83,8 @@ class Network:
             outbound.destination_id,
             ApiVersionsResponse(kraft_versions=SUPPORTED_KRAFT_VERSIONS),
         )
-        for _ in range(self._copies(target.node_id, source.node_id)):
-            self.world.at(self._delay_ms(), self.world.deliver, source, source_life, answer)
+        for _ in range(self.copies(target.node_id, source.node_id)):
+            self.world.at(self.delay_ms(), self.world.deliver, source, source_life, answer)
 
     def _refuse(
         self,
@@ -135,8 +95,8 @@ class Network:
     ) -> None:
         """No process listens there; like every message, this notice may be lost."""
         failed = RequestFailed(outbound.correlation_id, outbound.destination_id, reason)
-        if not self._is_lost():
-            self.world.at(self._delay_ms(), self.world.deliver, source, source_life, failed)
+        if not self.is_lost():
+            self.world.at(self.delay_ms(), self.world.deliver, source, source_life, failed)
 
     def _send_response(self, host: Host, outbound: OutboundResponse) -> None:
         waiting = host.waiting_replies.pop(outbound.request_id)
@@ -150,25 +110,8 @@ class Network:
         if self.world.options.uses_wire:
             response = response_over_wire(waiting.request, response, waiting.version)
         answer = ResponseReceived(waiting.correlation_id, waiting.destination_id, response)
-        for _ in range(self._copies(host.node_id, waiting.source.node_id)):
-            self.world.at(self._delay_ms(), self.world.deliver, waiting.source, waiting.source_life, answer)
-
-    # Chance
-
-    def _copies(self, source_id: int, target_id: int) -> int:
-        self.messages += 1
-        if self.cuts and self.is_cut(source_id, target_id):
-            return 0
-        if self._is_lost():
-            return 0
-        weather = self.weather
-        return 2 if weather.duplicates and self._random() < weather.duplicates else 1
-
-    def _is_lost(self) -> bool:
-        return self.weather.loss > 0 and self._random() < self.weather.loss
-
-    def _delay_ms(self) -> int:
-        return 1 + int(self._random() * self.weather.delay_ms_max)
+        for _ in range(self.copies(host.node_id, waiting.source.node_id)):
+            self.world.at(self.delay_ms(), self.world.deliver, waiting.source, waiting.source_life, answer)
 
 
 def read_files(host: Host, response: Response) -> Response:

@@ -13,8 +13,8 @@ from tests.simulation.directed.failing_disks import damage
 from tests.simulation.directed.membership import add
 from tests.simulation.directed.stage import Stage
 from tests.simulation.errors import InvariantBroken
+from tests.simulation.links import Weather
 from tests.simulation.mutants.catalogue import MUTANTS
-from tests.simulation.network import Weather
 
 SEEDS = range(60)
 # It is down for longer than a message is under way.

@@ -4,11 +4,8 @@ A replica's turn follows the driver's: inputs are stepped, `take_ready` is carri
 the election state is "written" before any message leaves, flushes end later and out of step with everything.
 """
 
-import heapq
 from collections import Counter
-from collections.abc import Callable
 from random import Random
-from typing import Any
 
 from kquorum.raft.inputs import Input, LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
 from kquorum.raft.node import RaftNode
@@ -17,6 +14,7 @@ from kquorum.raft.voters import NO_VOTERS
 from tests.simulation.building import CLUSTER_ID, FIRST_OBSERVER, build_host, config_of
 from tests.simulation.checkers import Checkers
 from tests.simulation.clients import Clients
+from tests.simulation.events import EventQueue
 from tests.simulation.failing_disks import FailingDisks
 from tests.simulation.hosts import CheapDice, Host
 from tests.simulation.membership import Operator, bootstrap_records, static_voters
@@ -27,10 +25,8 @@ from tests.simulation.traps import Traps
 
 CALM_FLUSH_MS = 2
 
-Action = Callable[..., None]
 
-
-class World:
+class World(EventQueue):
     def __init__(
         self,
         seed: int,
@@ -40,14 +36,10 @@ class World:
         is_traced: bool = False,
         trace: list[str] | None = None,
     ) -> None:
+        super().__init__(is_traced=is_traced, trace=trace)
         self.seed = seed
         self.options = options
         self.node_class = node_class
-        self.is_traced = is_traced
-        self.trace: list[str] = [] if trace is None else trace
-        self.now_ms = 0
-        self.queue: list[tuple[int, int, Action, tuple[Any, ...]]] = []
-        self.events = 0
         self.is_faulty = True
         self.tally: Counter[str] = Counter()
         self.random_source = Random(seed)
@@ -73,24 +65,6 @@ class World:
 
     def make_clients(self) -> Clients:
         return Clients(self)
-
-    # Events
-
-    def at(self, delay_ms: int, action: Action, *arguments: Any) -> None:
-        self.events += 1
-        heapq.heappush(self.queue, (self.now_ms + delay_ms, self.events, action, arguments))
-
-    def run_until(self, end_ms: int) -> None:
-        queue = self.queue
-        while queue and queue[0][0] <= end_ms:
-            self.now_ms, _, action, arguments = heapq.heappop(queue)
-            action(*arguments)
-        self.now_ms = end_ms
-
-    def note(self, line: str, *values: Any) -> None:
-        """Records a line of the trace if tracing is on: `line` is a %-format."""
-        if self.is_traced:
-            self.trace.append(f"{self.now_ms:>6} {line % values}")
 
     # Who is there
 

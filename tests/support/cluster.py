@@ -145,9 +145,14 @@ class Cluster:
 
     def kill_all(self) -> None:
         """SIGKILL to every node, and only then the wait until they are gone: none sees another one die."""
-        for node_id in self.node_ids:
+        self.kill_together(self.node_ids)
+
+    def kill_together(self, node_ids: Iterable[int]) -> None:
+        """SIGKILL to all of them, and only then the wait until they are gone."""
+        node_ids = tuple(node_ids)
+        for node_id in node_ids:
             self._signal(node_id, signal.SIGKILL)
-        for node_id in self.node_ids:
+        for node_id in node_ids:
             self.kill(node_id)
 
     def terminate_together(self, node_ids: Iterable[int], timeout_s: float = 60.0) -> None:

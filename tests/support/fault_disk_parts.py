@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 SECTOR_BYTES = 512
-FOLDER = -1
+ROOT = -1
 # A change of content: bytes at a position, or a new size.
 Change = tuple[int, bytes | None]
 # A change of names: each gets an inode, or goes. Whole or not at all.
@@ -124,7 +124,8 @@ def _any_sectors(versions: list[bytearray], random_source: Random) -> bytes:
 
 @dataclass
 class Folder:
-    """`entries` is what is found, `durable` what the disk surely holds, `changes` what came since."""
+    """`entries` is what is found, `durable` what the disk surely holds, `changes` what came since. A name leads to the
+    number of a file (positive) or of a folder (negative)."""
 
     entries: dict[str, int] = field(default_factory=dict)
     durable: dict[str, int] = field(default_factory=dict)

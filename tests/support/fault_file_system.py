@@ -13,12 +13,24 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from kquorum.storage.file_system import Content
-from tests.support.fault_disk_parts import FOLDER, Folder, Inode, OpenFile
+from kquorum.storage.file_system import Content, FileStatus
+from tests.support.fault_disk_parts import ROOT, Folder, Inode, OpenFile
 
 SYNCS = frozenset({"fsync", "fdatasync"})
 # The calls after which a power cut may leave something else than before.
-CHANGES = SYNCS | {"open", "write", "pwrite", "truncate", "allocate", "rename", "unlink", "make_folder"}
+CHANGES = SYNCS | {
+    "open",
+    "write",
+    "pwrite",
+    "truncate",
+    "allocate",
+    "rename",
+    "unlink",
+    "make_folder",
+    "remove_folder",
+}
+# No test of the storage depends on the hour: every write is of this moment.
+_WRITTEN_MS = 1_700_000_000_000
 _FIRST_DESCRIPTOR = 1000
 
 
@@ -39,6 +51,9 @@ class FaultFileSystem:
         self.calls = 0
         self.on_call: Callable[[int, str], None] = lambda _count, _name: None
         self.folders: dict[Path, Folder] = {Path("/"): Folder()}
+        # Every folder that there ever was: a power cut may bring back its name.
+        self._by_number: dict[int, Folder] = {ROOT: self.folders[Path("/")]}
+        self._modified_ms: dict[int, int] = {}
         self.inodes: dict[int, Inode] = {}
         self._descriptors: dict[int, OpenFile] = {}
         self._next_inode = 1
@@ -81,7 +96,7 @@ class FaultFileSystem:
         del self._descriptors[descriptor]
         self._forget_unused()
 
-    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+    def write(self, descriptor: int, data: bytes | bytearray | memoryview) -> int:
         self._call("write")
         file = self._file(descriptor)
         position = file.content.size if file.flags & os.O_APPEND else file.position
@@ -95,7 +110,7 @@ class FaultFileSystem:
         assert not file.flags & os.O_APPEND, "Linux appends then, whatever position is given"
         return self._write(file, data, position)
 
-    def _write(self, file: OpenFile, data: bytes | memoryview, position: int) -> int:
+    def _write(self, file: OpenFile, data: bytes | bytearray | memoryview, position: int) -> int:
         if file.flags & os.O_ACCMODE == os.O_RDONLY:
             raise refused(errno.EBADF)
         inode = file.content
@@ -148,15 +163,28 @@ class FaultFileSystem:
         if path.name not in folder.entries:
             raise refused(errno.ENOENT, path)
         if path != target:
+            if path in self.folders:
+                assert target.name not in folder.entries, "the storage gives a folder a new name"
             folder.change((target.name, folder.entries[path.name]), (path.name, None))
+            for each in [each for each in self.folders if each == path or path in each.parents]:
+                self.folders[target / each.relative_to(path)] = self.folders.pop(each)
         self._forget_unused()
+
+    def remove_folder(self, path: Path) -> None:
+        self._call("remove_folder")
+        if path not in self.folders:
+            raise refused(errno.ENOENT, path)
+        if self.folders[path].entries:
+            raise refused(errno.ENOTEMPTY, path)
+        self._folder_of(path).change((path.name, None))
+        del self.folders[path]
 
     def unlink(self, path: Path) -> None:
         self._call("unlink")
         folder = self._folder_of(path)
         if path.name not in folder.entries:
             raise refused(errno.ENOENT, path)
-        if folder.entries[path.name] == FOLDER:
+        if folder.entries[path.name] < 0:
             raise refused(errno.EISDIR, path)
         folder.change((path.name, None))
         self._forget_unused()
@@ -165,8 +193,9 @@ class FaultFileSystem:
         self._call("make_folder")
         for folder in (*reversed(path.parents), path):
             if folder not in self.folders:
-                self._folder_of(folder).change((folder.name, FOLDER))
-                self.folders[folder] = Folder()
+                number = ROOT - len(self._by_number)
+                self._folder_of(folder).change((folder.name, number))
+                self.folders[folder] = self._by_number[number] = Folder()
 
     def names(self, folder: Path) -> list[str]:
         self._call("names")
@@ -177,6 +206,18 @@ class FaultFileSystem:
     def exists(self, path: Path) -> bool:
         folder = self.folders.get(path.parent, Folder())
         return path in self.folders or path.name in folder.entries
+
+    def status(self, path: Path) -> FileStatus:
+        self._call("status")
+        number = self._number(path)
+        return FileStatus(self.inodes[number].size, self._modified_ms.get(number, _WRITTEN_MS))
+
+    def set_modified(self, path: Path, modified_ms: int) -> None:
+        self._call("set_modified")
+        self._modified_ms[self._number(path)] = modified_ms
+
+    def is_folder(self, path: Path) -> bool:
+        return path in self.folders
 
     def read(self, path: Path) -> bytes:
         self._call("read")
@@ -195,12 +236,15 @@ class FaultFileSystem:
     # What the port does not have
 
     def inode(self, path: Path) -> Inode:
+        return self.inodes[self._number(path)]
+
+    def _number(self, path: Path) -> int:
         entries = self._folder_of(path).entries
         if path.name not in entries:
             raise refused(errno.ENOENT, path)
-        if entries[path.name] == FOLDER:
+        if entries[path.name] < 0:
             raise refused(errno.EISDIR, path)
-        return self.inodes[entries[path.name]]
+        return entries[path.name]
 
     def put(self, path: Path, content: bytes) -> None:
         """Have this durable in a file; of a test that sets the scene, or of a disk that changes what it was given."""
@@ -219,13 +263,19 @@ class FaultFileSystem:
         """A disk with what this one may hold if the power goes now: another one, while this one goes on."""
         left = FaultFileSystem(capacity=self.capacity)
         left._next_inode = self._next_inode
+        left._modified_ms = dict(self._modified_ms)
+        left.folders.clear()
         contents: dict[int, Inode] = {}
-        for path in sorted(self.folders, key=lambda each: len(each.parts)):
-            if path != path.parent and path.name not in left.folders.get(path.parent, Folder()).entries:
-                continue
-            found = left.folders[path] = self.folders[path].after_power_cut(random_source)
-            for number in sorted(set(found.entries.values()) - {FOLDER} - contents.keys()):
-                contents[number] = self.inodes[number].after_power_cut(random_source)
+        waiting = [(Path("/"), ROOT)]
+        while waiting:
+            path, number = waiting.pop(0)
+            found = self._by_number[number].after_power_cut(random_source)
+            left.folders[path] = left._by_number[number] = found
+            for inode in sorted({each for each in found.entries.values() if each > 0} - contents.keys()):
+                contents[inode] = self.inodes[inode].after_power_cut(random_source)
+            waiting += [(path / name, each) for name, each in sorted(found.entries.items()) if each < 0]
+        for number, folder in self._by_number.items():
+            left._by_number.setdefault(number, Folder(dict(folder.durable), dict(folder.durable)))
         left.inodes = contents
         return left
 
@@ -234,7 +284,10 @@ class FaultFileSystem:
         still be lost."""
         left = FaultFileSystem(capacity=self.capacity)
         left._next_inode = self._next_inode
-        left.folders = {path: folder.copy() for path, folder in self.folders.items()}
+        left._by_number = {number: folder.copy() for number, folder in self._by_number.items()}
+        numbers = {id(folder): number for number, folder in self._by_number.items()}
+        left.folders = {path: left._by_number[numbers[id(folder)]] for path, folder in self.folders.items()}
+        left._modified_ms = dict(self._modified_ms)
         left.inodes = {number: inode.copy() for number, inode in self.inodes.items()}
         return left
 
@@ -274,7 +327,7 @@ class FaultFileSystem:
 
     def _forget_unused(self) -> None:
         """What no name can lead to any more, whatever a power cut leaves of the names, and that no process has open."""
-        named = {number for folder in self.folders.values() for number in folder.mentioned()}
+        named = {number for folder in self._by_number.values() for number in folder.mentioned()}
         opened = {id(file.inode) for file in self._descriptors.values()}
         for number in [each for each in self.inodes if each not in named]:
             if id(self.inodes[number]) not in opened:

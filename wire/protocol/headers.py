@@ -8,7 +8,7 @@ known to be one of ours.
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from kquorum.wire import message_codec
 from kquorum.wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
@@ -34,6 +34,13 @@ class EncodedBody:
     """
 
     data: bytes
+
+
+class NoAnswer:
+    """The request gets no response: a producer that asked for no acknowledgement (acks=0) does not read one."""
+
+
+NO_ANSWER: Final = NoAnswer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,22 +188,19 @@ def encode_response(api_key: int, version: int, correlation_id: int, answer: Res
     return encode_response_header(api_key, version, correlation_id) + encode_body(answer, version)
 
 
-def encode_response_frame(api: ApiVersion, correlation_id: int, answer: Response | EncodedBody) -> bytes:
-    """A whole frame, length first: what a server writes."""
+def encode_response_frame(
+    api: ApiVersion, correlation_id: int, answer: Response | EncodedBody
+) -> list[bytes | memoryview]:
+    """A whole frame, length first, in the pieces that a server writes one after the other. Long record batches are
+    pieces of their own, which are not copied."""
     if isinstance(answer, Response):
-        return _message_frame(api, correlation_id, answer)
-    body = answer.data
-    if api.response_header_version:
-        return _RESPONSE_START.pack(len(body) + 5, correlation_id) + _NO_TAGGED_FIELDS + body
-    return _RESPONSE_START.pack(len(body) + 4, correlation_id) + body
-
-
-def _message_frame(api: ApiVersion, correlation_id: int, message: Response) -> bytes:
-    """Record batches are copied once, into the frame."""
-    parts = message_codec.encode_parts(message, api.version)
-    header_bytes = 5 if api.response_header_version else 4
-    start = _RESPONSE_START.pack(sum(map(len, parts)) + header_bytes, correlation_id)
-    return b"".join((start, _NO_TAGGED_FIELDS, *parts) if header_bytes == 5 else (start, *parts))
+        parts = message_codec.encode_parts(answer, api.version)
+    else:
+        parts = [answer.data]
+    is_tagged = api.response_header_version > 0
+    start = _RESPONSE_START.pack(sum(map(len, parts)) + (5 if is_tagged else 4), correlation_id)
+    first = b"".join((start, _NO_TAGGED_FIELDS, parts[0]) if is_tagged else (start, parts[0]))
+    return [first, *parts[1:]]
 
 
 def encode_body(message: Message | EncodedBody, version: int) -> bytes:

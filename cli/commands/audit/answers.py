@@ -5,7 +5,9 @@ hands them over, so that no answer needs more memory than its largest piece.
 """
 
 import csv
+import io
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +25,7 @@ from rich.text import Text
 from kquorum.cli.commands.audit.options import Output
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import complain, json_text, print_table, say
+from kquorum.private_files import writing_named
 from kquorum.spark_replay.audit import Progress
 from kquorum.wire.safe_text import safe_text
 
@@ -129,7 +132,7 @@ def write_csv(tables: Sequence[Table], target: str) -> None:
 
 
 def _write_csv_file(table: Table, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as out:
+    with writing_named(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as out:
         _write_csv(table, out)
     complain(f"{path}", style="green", label="written")
 
@@ -175,7 +178,7 @@ def _no_formula(text: str) -> str:
 
 def write_parquet(tables: Sequence[Table], folder: Path) -> None:
     """A folder for each table; one that is there already is not touched."""
-    present = [str(folder / table.name) for table in tables if (folder / table.name).exists()]
+    present = [str(folder / table.name) for table in tables if os.path.lexists(folder / table.name)]
     if present:
         raise CliError(
             f"--parquet: {present[0]} is there already; name another folder", status=ExitStatus.USAGE

@@ -22,7 +22,7 @@ from kquorum.cli.commands.audit.spark import SMALL_BYTES, QuietSpark, fetch_jars
 from kquorum.cli.commands.log.dump_lines import iso_time
 from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.regular_files import NotRegular
+from kquorum.regular_files import NotRegular, read_regular
 from kquorum.spark_replay.audit import build
 from kquorum.spark_replay.audit_folder import MANIFEST, remove_manifest
 from kquorum.spark_replay.decode.sources import (
@@ -132,7 +132,7 @@ def _is_of_a_build(out: Path) -> bool:
     if (out / MARKER).is_file():
         return True
     try:
-        content = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
+        content = json.loads(read_regular(out / MANIFEST))
     except (OSError, ValueError):
         return False
     return isinstance(content, dict) and {"format", "sources", "rows"} <= content.keys()

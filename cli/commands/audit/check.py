@@ -21,6 +21,7 @@ from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import console, print_table, say
 from kquorum.metadata.log_check.state_replay import RecordedHash
 from kquorum.metadata.state_hash.image_hash import SCHEME
+from kquorum.regular_files import read_regular
 from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest
 from kquorum.spark_replay.checks.checking import ALL_GROUPS, CheckRequest, check_audit
 from kquorum.spark_replay.checks.findings import VIOLATION
@@ -64,7 +65,7 @@ def _of_option(text: str) -> tuple[str | None, RecordedHash]:
 
 def _of_file(path: Path) -> list[RecordedHash]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path))
     except OSError as error:
         raise CliError(f"--state-hashes {path}: {error.strerror}", status=ExitStatus.USAGE) from None
     except ValueError as error:

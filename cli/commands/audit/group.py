@@ -1,7 +1,6 @@
 """`kquorum audit`: the group, and the commands that build, follow, archive, check and report an audit; on Spark."""
 
 import sys
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typer.core import TyperGroup
 
 from kquorum.cli.commands.audit.options import LOCAL, AuditOrLog, Master, Source
 from kquorum.cli.commands.audit.question_commands import as_of, churn, diff, sql, timeline, unavailable, who
+from kquorum.wire.near_names import near_names
 
 
 class TableFormat(StrEnum):
@@ -308,7 +308,7 @@ class AuditGroup(TyperGroup):
 
     def _is_no_slip(self, name: str) -> bool:
         """Whether it cannot be a command with a letter wrong, for which click names the nearest."""
-        return "/" in name or Path(name).exists() or not get_close_matches(name, list(self.commands))
+        return "/" in name or Path(name).exists() or not near_names(name, self.commands)
 
 
 audit_app = typer.Typer(

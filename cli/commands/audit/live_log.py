@@ -6,7 +6,6 @@ The log's own bytes have secrets in them, so only the user who made the copy may
 import asyncio
 import contextlib
 import os
-import stat
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from kquorum.cli.clients.grpc_client import open_channel, reason_of
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import remark
 from kquorum.node.config.addresses import HostPort, parse_host_port, reachable
+from kquorum.regular_files import open_regular
 from kquorum.snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
 from kquorum.spark_replay.decode.members import META_PROPERTIES, Member, member_of
 from kquorum.spark_replay.decode.sources import METADATA_FOLDER, FileKind, files_of_folder
@@ -86,7 +86,7 @@ class Mirror:
         part = self._path_of(name).with_name(name + PART)
         part.unlink(missing_ok=True)
         # Made private before any byte is in it: snapshots hold SCRAM credentials and token secrets.
-        part.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return part
 
     def finish_file(self, name: str) -> None:
@@ -132,9 +132,25 @@ def _is_snapshot(name: str) -> bool:
 
 def _opened(path: Path) -> BinaryIO:
     """For the owner's eyes only, to be written on."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, stat.S_IRUSR | stat.S_IWUSR), "ab")
+    return os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
 
 
+def _check_chunk(name: str, chunk: pb.FileChunk, position: int) -> None:
+    """A node sends the bytes that it announced, in order, and no more: what it sends goes to this disk. Raises
+    MirrorRefused."""
+    if chunk.size_in_bytes > LARGEST_SNAPSHOT_BYTES:
+        raise MirrorRefused(
+            f"the node's snapshot {name} has {chunk.size_in_bytes:,} bytes; at most {LARGEST_SNAPSHOT_BYTES:,} are "
+            "copied"
+        )
+    if chunk.position != position or position + len(chunk.data) > chunk.size_in_bytes:
+        raise MirrorRefused(
+            f"the node sent {len(chunk.data):,} bytes of snapshot {name} at {chunk.position:,}, but the copy is at "
+            f"{position:,} of the {chunk.size_in_bytes:,} that it announced"
+        )
+
+
+LARGEST_SNAPSHOT_BYTES: Final = 16 * 1024**3
 SCHEME: Final = "grpc://"
 ANSWER_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 1.0
@@ -142,7 +158,8 @@ _OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.enable_http_proxy", 0),
-    ("grpc.max_receive_message_length", -1),
+    # Batches of 8 MiB, and what is around them.
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),
 )
 # The caller, the request, or the log itself: asking again changes nothing.
 _FINAL: Final = frozenset(
@@ -241,8 +258,9 @@ class LiveCopy:
         for name in mirror.missing(files.snapshots):
             part = mirror.begin_file(name)
             try:
-                with part.open("ab") as file:
+                with _opened(part) as file:
                     async for chunk in stub.CopySnapshot(pb.CopySnapshotRequest(name=name)):
+                        _check_chunk(name, chunk, file.tell())
                         file.write(chunk.data)
             except grpc.aio.AioRpcError as error:
                 part.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """What the questions of `audit` have in common: the moments, the tables, the log, and what is asked about."""
 
-import difflib
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from kquorum.spark_replay.questions.moments import (
     moment_at_time,
     time_text,
 )
+from kquorum.wire.near_names import near_names
 from kquorum.wire.safe_text import safe_text
 
 # As milliseconds this is March 1973, as an offset decades of a busy log.
@@ -310,7 +310,7 @@ def _life(row: Row) -> str:
 def _nearest(name: str, known: list[str]) -> str:
     if not known:
         return "; it has no topics"
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    near = near_names(name, known)
     if near:
         return f"; did you mean {' or '.join(map(safe_text, near))}?"
     shown = ", ".join(map(safe_text, sorted(known)[:10]))

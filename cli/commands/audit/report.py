@@ -6,6 +6,7 @@ from typing import Any
 
 from kquorum.cli.commands.audit.query import asking
 from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.private_files import replace_whole
 from kquorum.spark_replay.audit_folder import is_audit
 from kquorum.spark_replay.report.check_facts import check_facts
 from kquorum.spark_replay.report.facts import Checks, ReportFacts
@@ -95,10 +96,7 @@ def _is_report(path: Path) -> bool:
 
 
 def _put(out: Path, page: bytes) -> None:
-    unfinished = out.with_name(f".{out.name}.unfinished")
     try:
-        unfinished.write_bytes(page)
-        unfinished.replace(out)
+        replace_whole(out, page)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise CliError(f"--out {out} cannot be written: {error.strerror}", status=ExitStatus.FAILED) from None

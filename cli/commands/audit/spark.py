@@ -6,7 +6,6 @@ Ctrl-C while Spark starts or works ends Java too, and neither py4j nor Spark pri
 import logging
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from pyspark.sql import SparkSession
 from kquorum.cli.commands.audit.java import check_java
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import remark
+from kquorum.private_files import replace_whole
 from kquorum.spark_replay.audit import Progress
 from kquorum.spark_replay.delta import DELTA, DeltaJar, DeltaMissing, check_jar, delta_jars, delta_settings
 from kquorum.spark_replay.java_process import end_java
@@ -133,10 +133,8 @@ def _fetch(jar: DeltaJar, folder: Path) -> None:
             f"what came from {address} is not the jar with the SHA-256 {jar.sha256}, and is not kept"
         ) from None
     folder.mkdir(parents=True, exist_ok=True)
-    # Written under another name first: a jar that was cut off by an interrupt would be taken for whole by its name.
-    fresh = folder / f"{jar.name}.part"
-    fresh.write_bytes(content)
-    fresh.replace(folder / jar.name)
+    # Under its name once it is whole: a jar that was cut off by an interrupt would be taken for whole by its name.
+    replace_whole(folder / jar.name, content)
 
 
 SPARK_LOG = "spark.log"
@@ -265,12 +263,25 @@ def _failures_told(work: Path, keep_log_in: Path, interrupts: SparkInterrupts) -
     except (Py4JError, PySparkException) as error:
         if interrupts.came:
             raise
-        kept = keep_log_in / SPARK_LOG
-        if (work / SPARK_LOG).is_file():
-            shutil.copyfile(work / SPARK_LOG, kept)
+        kept = _keep_log(work / SPARK_LOG, keep_log_in)
         raise CliError(
             f"Spark failed: {_reason(error)}; its log is {kept}", status=ExitStatus.FAILED
         ) from error
+
+
+def _keep_log(log: Path, folder: Path) -> Path:
+    """Where the log lies then: in a folder of its own where `folder` takes no file. Its lines hold what the author of
+    the tables chose."""
+    try:
+        content = log.read_bytes()
+    except FileNotFoundError:  # Spark did not get as far
+        return folder / SPARK_LOG
+    try:
+        replace_whole(folder / SPARK_LOG, content)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="kquorum-spark-log-"))
+        replace_whole(folder / SPARK_LOG, content)
+    return folder / SPARK_LOG
 
 
 def _reason(error: Exception) -> str:

@@ -97,6 +97,21 @@ class Stage:
         _check(arguments, done.returncode, (0,))
         return len(printed)
 
+    def command(self, *arguments: str) -> Sequence[str]:
+        """A command of ours at this cluster, to be run by the caller."""
+        return _command((*arguments, "--config", str(self.config_path)))
+
+    def output(self, *arguments: str) -> str:
+        """What a command of ours at this cluster prints; raises CliError when it fails."""
+        self.announce(arguments)
+        done = subprocess.run(
+            self.command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            self.console.print(done.stderr, markup=False, highlight=False)
+        _check(arguments, done.returncode, (0,))
+        return done.stdout
+
     def announce(self, arguments: Sequence[str]) -> None:
         shown = " ".join(_short(argument) for argument in arguments)
         self.console.print(f"[bold cyan]$ kquorum {shown}", highlight=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kquorum.cli.commands.demo.kafka_client import KafkaClient, WriteProbe
+from kquorum.cli.commands.demo.record_feed import RECORDS_AT_A_TIME, RecordFeed
 from kquorum.cli.commands.demo.stage import Stage
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.node.config.model import NodeConfig
@@ -147,17 +148,46 @@ def _check_nothing_is_lost(stage: Stage) -> None:
 
 
 def kill_a_broker(stage: Stage) -> None:
-    with stage.step(5, "A broker is killed: its partitions get new leaders and smaller ISRs"):
+    with stage.step(5, "A broker is killed while records are produced; others lead its partitions"):
         victim = stage.config.brokers[-1].node_id
         client = KafkaClient(stage.broker_address(0))
-        stage.say(
-            f"[red]kill -9[/] broker {victim}; it led {_led_by(client, victim)} partitions of {list(TOPICS)}"
-        )
-        stage.nodes[victim].kill()
+        with RecordFeed(stage.command("produce", "orders", "--key-separator", ":", "--json")) as feed:
+            stage.announce(("produce", "orders", "--key-separator", ":", "&"))
+            stage.wait(lambda: feed.acknowledged >= RECORDS_AT_A_TIME, "records are acknowledged")
+            stage.say(
+                f"[red]kill -9[/] broker {victim}; it led {_led_by(client, victim)} partitions of {list(TOPICS)}"
+            )
+            stage.nodes[victim].kill()
+            stage.wait(lambda: victim not in _leaders(client, "orders"), f"broker {victim} leads nothing")
+            seen = feed.acknowledged
+            stage.wait(
+                lambda: feed.acknowledged >= seen + RECORDS_AT_A_TIME, "records are acknowledged again"
+            )
+        _check_records(stage, feed)
         stage.wait(lambda: _is_out(client, victim), f"broker {victim} is fenced and out of every ISR")
         client.close()
         stage.show("topics", "describe", "orders", "--config", str(stage.config_path))
         stage.show("brokers", "--config", str(stage.config_path))
+
+
+def _check_records(stage: Stage, feed: RecordFeed) -> None:
+    """Raises CliError unless each record that was acknowledged is there once."""
+    consumed = stage.output("consume", "orders", "--keys", "--until-end")
+    if (wrong := feed.wrong(consumed.splitlines())) is not None:
+        raise CliError(wrong, status=ExitStatus.FAILED)
+    stage.say(
+        f"[bold]all {feed.acknowledged:,} records that were acknowledged before and after the kill are there, "
+        "each once and in order"
+    )
+
+
+def _leaders(client: KafkaClient, topic: str) -> set[int]:
+    """All that there might be, until the client has an answer."""
+    try:
+        [described] = client.describe([topic])
+    except client.errors:
+        return set(range(1_000))
+    return {partition["leader_id"] for partition in described["partitions"]}
 
 
 def _partitions(client: KafkaClient) -> list[dict[str, Any]]:

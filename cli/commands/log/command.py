@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +28,8 @@ def dump(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE|DIR", help="A segment, a snapshot, a metadata folder, or a folder of several."
+            metavar="FILE|DIR",
+            help="A segment or snapshot, a metadata or partition folder, or a folder of several.",
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
@@ -51,12 +53,45 @@ def dump(
     show_secrets: Annotated[
         bool, typer.Option("--show-secrets", help="Show passwords and credentials in clear.")
     ] = False,
+    offsets: Annotated[
+        str | None, typer.Option(metavar="FROM..TO", help="Offsets to show; TO is the first one behind them.")
+    ] = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Show the values of a partition's records, not their lengths.")
+    ] = False,
 ) -> None:
-    """Show the records of a metadata log, one line each (`less -S` cuts long lines).
+    """Show the records of a log, one line each (`less -S` cuts long lines).
 
     The command reports each torn or corrupt part with its place on standard error, shows the rest, and exits with 3.
-    With --from-offset or --to-offset it reads only that part of a segment that has an offset index.
+    With --from-offset or --to-offset it reads only that part of a metadata segment that has an offset index. Of a
+    partition's folder it shows keys, markers and producers; with --snapshots its index and snapshot files too.
     """
+    from kquorum.cli.commands.log.partition_log import PartitionDump, dump_partition, is_of_partition
+
+    if offsets is not None:
+        from_offset, to_offset = _offsets(offsets)
+    if is_of_partition(path):
+        of_metadata = {
+            "--type": record_types,
+            "--topic": topic,
+            "--no-noop": no_noop,
+            "--from-time": from_time,
+            "--to-time": to_time,
+        }
+        if wrong := [name for name, value in of_metadata.items() if value]:
+            raise typer.BadParameter(
+                f"{path} is a partition's log; {', '.join(wrong)} only choose metadata records"
+            )
+        partition_dump = PartitionDump(
+            path=path,
+            from_offset=from_offset,
+            to_offset=to_offset,
+            batches=batches,
+            files=snapshots,
+            as_json=as_json,
+            values=values,
+        )
+        raise typer.Exit(_to_standard_output(lambda write: int(dump_partition(partition_dump, write))))
     from kquorum.cli.commands.log.dump import DumpRequest
     from kquorum.cli.commands.log.dump_filters import DumpFilter, parse_time, parse_types
 
@@ -92,12 +127,15 @@ def verify(
     as_json: AsJson = False,
     keep: Annotated[int, typer.Option("--findings", min=1, help="Findings to show for each check.")] = 5,
 ) -> None:
-    """Check every batch, index, checkpoint and snapshot of a metadata log.
+    """Check every batch, index, checkpoint and snapshot of a metadata log, or of a partition's folder.
 
     Exit status 0: sound; 1: readable, but a rule is broken; 3: something cannot be read.
     """
+    from kquorum.cli.commands.log.partition_log import is_of_partition, verify_partition
     from kquorum.cli.commands.log.verify import verify as run
 
+    if is_of_partition(path):
+        raise typer.Exit(int(verify_partition(path, as_json=as_json, keep=keep)))
     raise typer.Exit(int(run(path, as_json=as_json, keep=keep)))
 
 
@@ -156,18 +194,31 @@ def _moment(side: str, offset: int | None, time: str | None) -> "Moment | None":
     return None if offset is None and time_ms is None else Moment(offset, time_ms)
 
 
+def _offsets(text: str) -> tuple[int | None, int | None]:
+    start, dots, end = text.partition("..")
+    if not dots or not all(each == "" or each.isdecimal() for each in (start, end)):
+        raise typer.BadParameter(
+            f"--offsets {text}: two offsets with .. between them were due, as 10..20 or 10.."
+        )
+    return int(start) if start else None, int(end) if end else None
+
+
 def _dump_to_standard_output(request: "DumpRequest") -> int:
-    """Run the dump; a reader that goes away early, as `head` does, is no error."""
     from kquorum.cli.commands.log.dump import dump as run
 
+    return _to_standard_output(lambda write: int(run(request, write)))
+
+
+def _to_standard_output(run: Callable[[Callable[[str], object]], int]) -> int:
+    """Run a dump; a reader that goes away early, as `head` does, is no error."""
     try:
-        status = run(request, sys.stdout.write)
+        status = run(sys.stdout.write)
         sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes standard output once more at its end; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    return int(status)
+    return status
 
 
 COMMAND = Command(
@@ -180,6 +231,7 @@ COMMAND = Command(
             "kquorum log dump kquorum-data/node-1 --topic orders",
             "kquorum log dump kquorum-data/node-1 --type KRaftVoters --json",
             "kquorum log dump /var/lib/kafka/__cluster_metadata-0 --no-noop",
+            "kquorum log dump /var/lib/kafka/orders-0 --offsets 100..200",
         ),
         "verify": (
             "kquorum log verify kquorum-data/node-1",

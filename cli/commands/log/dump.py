@@ -6,7 +6,6 @@ read from its beginning. Of the batches before only the names of topics are need
 """
 
 import contextlib
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from kquorum.spark_replay.decode.rows import BatchRow, DamageRow, RecordRow
 from kquorum.spark_replay.decode.sources import FileKind, LogFile, NoLogFound, files_of_folder, find_log_files
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_scan import ScannedBatch
+from kquorum.wire.near_names import near_names
 from kquorum.wire.record_batch import check_batch
 from kquorum.wire.topic_records import names_in_batch, names_in_batches
 
@@ -248,6 +248,6 @@ def _files_before(first: LogFile, *, thorough: bool) -> list[LogFile]:
 def _say_topic_is_unknown(topic: str, names: TopicNames) -> None:
     if topic in names.known():
         return
-    near = difflib.get_close_matches(topic, names.known(), n=3)
+    near = near_names(topic, names.known())
     hint = f"; near to it: {', '.join(near)}" if near else ""
     remark(f"no topic named {topic} in this log{hint}")

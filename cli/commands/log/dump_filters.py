@@ -1,6 +1,5 @@
 """What `log dump` was asked to show: record types, offsets, times and a topic."""
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.spark_replay.decode.rows import UNKNOWN_TYPE, RecordRow
 from kquorum.wire.metadata_records.registry import ALL
+from kquorum.wire.near_names import near_names
 from kquorum.wire.record_batch import BatchHeader
 from kquorum.wire.record_json import CONTROL_TYPE_NAMES
 
@@ -76,7 +76,7 @@ def parse_types(names: Iterable[str]) -> frozenset[str] | None:
 def _unknown_type(name: str, by_lower_case: dict[str, str]) -> str:
     asked = name.lower().removesuffix("record")
     near = [known for known in by_lower_case if len(asked) > 3 and asked in known]  # voters: KRaftVoters
-    near += difflib.get_close_matches(asked, by_lower_case, n=3, cutoff=0.6)
+    near += near_names(asked, by_lower_case)
     nearest = list(dict.fromkeys(by_lower_case[match] for match in near))[:3]
     remedy = f"did you mean {' or '.join(nearest)}?" if nearest else f"known are {', '.join(RECORD_TYPES)}"
     return f"--type {name}: no record type of this name; {remedy}"

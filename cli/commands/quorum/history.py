@@ -11,8 +11,8 @@ from kquorum.node.config.addresses import HostPort
 from kquorum.raft.adapters.election_log import read_role_events
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
+from kquorum.regular_files import read_regular
 from kquorum.storage.errors import MetaPropertiesDamaged, NotFormatted
-from kquorum.storage.file_system import read_regular
 from kquorum.storage.meta_properties import read_meta_properties
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.log_batch import LogBatch, log_batch
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from kquorum.raft.elections_history import Election
+
+
+# Kafka rolls a segment before its offsets and positions need more than 32 bits.
+_LARGEST_SEGMENT_BYTES = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def _leader_changes(metadata_log: Path) -> Iterator[LeaderChangeAt]:
 def _batches(metadata_log: Path) -> Iterator[tuple[BatchHeader, memoryview]]:
     """The headers and bytes of all batches that are whole, segment by segment."""
     for path in _segments(metadata_log):
-        data = memoryview(read_regular(path))
+        data = memoryview(read_regular(path, _LARGEST_SEGMENT_BYTES))
         position = 0
         while position < len(data):
             try:

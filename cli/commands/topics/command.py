@@ -11,7 +11,7 @@ from kquorum.cli.options import AsJson, BootstrapServer, GrpcListeners, MaybeCon
 
 if TYPE_CHECKING:
     from kquorum.cli.clients.cluster_client import ClusterClient
-    from kquorum.cli.commands.topics.topic_client import TopicView
+    from kquorum.cli.commands.topics.topic_client import PartitionView, TopicView
 
 Consistency = Annotated[
     str | None,
@@ -127,10 +127,14 @@ def describe(
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """Show each partition's leader, epoch, replicas and in-sync replicas; --consistency as for `list`."""
+    """Show each partition's leader, epoch, replicas and in-sync replicas, and from the brokers: the first and the next
+    offset, the size in bytes, and each replica's lag behind the leader, in the order of the replicas.
+
+    --consistency as for `list`; a node's image knows no logs.
+    """
     from kquorum.cli.output import print_json
 
-    found = _read(names, consistency, config, bootstrap_server, grpc, timeout_ms)
+    found = _read(names, consistency, config, bootstrap_server, grpc, timeout_ms, with_logs=True)
     if as_json:
         print_json([asdict(topic) for topic in found])
         return
@@ -141,6 +145,7 @@ def describe(
 def _show(topic: "TopicView") -> None:
     from kquorum.cli.output import print_table
 
+    has_logs = any(item.logs for item in topic.partitions)
     rows = [
         (
             item.partition_id,
@@ -148,11 +153,26 @@ def _show(topic: "TopicView") -> None:
             item.leader_epoch,
             item.replicas,
             item.isr,
+            *(_log_columns(item) if has_logs else ()),
         )
         for item in topic.partitions
     ]
-    columns = ("#partition", "#leader", "#epoch", "replicas", "isr")
-    print_table(f"{topic.name} ({topic.topic_id})", columns, rows, spare=("#epoch",))
+    columns = ["#partition", "#leader", "#epoch", "replicas", "isr"]
+    if has_logs:
+        columns += ["#first", "#next", "#bytes", "lag"]
+    print_table(f"{topic.name} ({topic.topic_id})", columns, rows, spare=("#epoch", "#first"))
+
+
+def _log_columns(partition: "PartitionView") -> tuple[object, ...]:
+    """Offsets and size of the leader's log, and the lag of each replica: "?" for what no broker has told."""
+    logs = {log.broker_id: log for log in partition.logs}
+    lags = [logs[each].lag if each in logs else None for each in partition.replicas]
+    lag = " ".join("?" if each is None else str(each) for each in lags)
+    leaders = logs.get(partition.leader)
+    if leaders is None:
+        return "?", "?", "?", lag
+    size = "?" if leaders.size_bytes is None else leaders.size_bytes
+    return leaders.log_start_offset, leaders.log_end_offset, size, lag
 
 
 @topics_app.command()
@@ -209,6 +229,8 @@ def _read(
     bootstrap_server: str | None,
     grpc: str | None,
     timeout_ms: int,
+    *,
+    with_logs: bool = False,
 ) -> "tuple[TopicView, ...]":
     """From a broker; or, where a promise or a gRPC listener was asked for, from a node's image."""
     from kquorum.cli.clients.cluster_client import ask_brokers
@@ -216,9 +238,15 @@ def _read(
     if consistency is None and grpc is None:
         from kquorum.cli.commands.topics.topic_client import describe_topics
 
-        return ask_brokers(
-            config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names)
-        )
+        async def ask(client: "ClusterClient") -> "tuple[TopicView, ...]":
+            found = await describe_topics(client, names)
+            if not with_logs:
+                return found
+            from kquorum.cli.commands.topics.replica_logs import with_replica_logs
+
+            return await with_replica_logs(client, found)
+
+        return ask_brokers(config, bootstrap_server, timeout_ms, ask)
     from kquorum.cli.clients.addresses import grpc_addresses
     from kquorum.cli.clients.cluster_client import run_asking
     from kquorum.cli.commands.topics.image_reads import CONSISTENCIES, read_topics

@@ -10,6 +10,7 @@ from kquorum.cli.clients.grpc_client import CHANNEL_OPTIONS, Failures, open_chan
 from kquorum.cli.commands.topics.topic_client import PartitionView, TopicView
 from kquorum.cli.failures import CliError
 from kquorum.cli.output import complain
+from kquorum.network.connection import MAX_RESPONSE_BYTES, MAX_RESPONSE_ELEMENTS
 from kquorum.node.config.addresses import HostPort
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
@@ -78,10 +79,20 @@ async def _image(
     async with open_channel(address, CHANNEL_OPTIONS) as channel:
         stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
         call = stub.Image(request, timeout=timeout_s)
-        chunks = [await asyncio.wait_for(call.read(), share_s)]
-        while chunks[-1] is not grpc.aio.EOF:
-            chunks.append(await call.read())
-        return chunks[:-1]
+        chunks = list[pb.ImageChunk]()
+        size_in_bytes = partitions = 0
+        chunk = await asyncio.wait_for(call.read(), share_s)
+        while chunk is not grpc.aio.EOF:
+            size_in_bytes += chunk.ByteSize()
+            partitions += sum(1 + len(topic.partitions) for topic in chunk.topics.topics)
+            if size_in_bytes > MAX_RESPONSE_BYTES or partitions > MAX_RESPONSE_ELEMENTS:
+                raise CliError(
+                    f"{address} sends an image of more than {MAX_RESPONSE_BYTES:,} bytes or {MAX_RESPONSE_ELEMENTS:,} "
+                    "partitions; name topics to read fewer"
+                )
+            chunks.append(chunk)
+            chunk = await call.read()
+        return chunks
 
 
 def _partitions(partitions: Iterable[pb.Partition], online: set[int]) -> tuple[PartitionView, ...]:

@@ -25,8 +25,19 @@ _PARTITION_ERRORS_TOLD_AS_STATE = frozenset({0, 5, 9})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLog:
+    """A replica's log. The size is None where the broker does not tell it, the lag where the leader does not answer."""
+
+    broker_id: int
+    log_start_offset: int
+    log_end_offset: int
+    size_bytes: int | None = None
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionView:
-    """A partition; leader -1 means that there is none."""
+    """A partition; leader -1 means that there is none. `logs` are those of replicas that were asked and answered."""
 
     partition_id: int
     leader: int
@@ -34,6 +45,7 @@ class PartitionView:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
+    logs: tuple[ReplicaLog, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,14 +89,13 @@ def _printer(as_json: bool) -> "Callable[[pb.Change], None]":
 
 def _kinds(names: list[str]) -> tuple[str, ...]:
     """The protocol's names. Raises BadParameter, naming the nearest kind there is."""
-    import difflib
-
+    from kquorum.wire.near_names import near_names
     from kquorum.wire.proto import inspect_pb2 as pb
 
     known = [name.lower() for name, number in pb.ChangeKind.items() if number > pb.INITIAL_STATE]
     for name in names:
         if name.lower() not in known:
-            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.3)
+            near = near_names(name.lower(), known, 1, cutoff=0.3)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
             raise typer.BadParameter(f"--kind: there is no kind '{name}'{hint}")
     return tuple(name.upper() for name in names)

@@ -116,8 +116,8 @@ def check_change(
             _check_broker(given, is_cluster_default=resource.name == CLUSTER_DEFAULT)
     except InvalidConfigError as error:
         raise ApiError(ErrorCode.invalid_config, str(error)) from None
-    except InvalidConfigRequestError as error:
-        raise ApiError(ErrorCode.invalid_request, str(error)) from None
+    except InvalidConfigRequestError as refused:
+        raise ApiError(ErrorCode.invalid_request, str(refused)) from None
 
 
 def _check_broker(given: Mapping[str, str], *, is_cluster_default: bool) -> None:

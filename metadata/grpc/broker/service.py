@@ -11,7 +11,7 @@ from typing import Protocol
 import grpc
 
 from kquorum.metadata.adapters.controller_channel import ControllerUnavailable
-from kquorum.metadata.grpc.access import BadMessage, MemberGate, Refused, check, refuse
+from kquorum.metadata.grpc.access import BadMessage, Refused, check, refuse
 from kquorum.metadata.grpc.access import Context as GateContext
 from kquorum.metadata.grpc.broker.requests import (
     Membership,
@@ -55,7 +55,6 @@ class BrokerCalls:
     membership: Membership
     heartbeats: ToController
     others: ToController
-    gate: MemberGate
 
 
 class BrokerService(BrokerServicer):
@@ -89,7 +88,6 @@ class BrokerService(BrokerServicer):
         return pb.UnregisterResponse()
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
-        await self._calls.gate.admit(context, ApiKey.FETCH)
         messages = watch(request, self._log, self._feed, self._watcher_queue_changes)
         await send_all(messages, context, self._log.source.node_id, self._log.pieces)
 
@@ -99,7 +97,6 @@ class BrokerService(BrokerServicer):
         """The controller's answer; without one the call ends here."""
         channel = self._calls.heartbeats if api_key is ApiKey.BROKER_HEARTBEAT else self._calls.others
         try:
-            self._calls.gate.check(context, api_key)
             response = await channel.call(make())
             check(response)
         except (Refused, BadMessage, ControllerUnavailable, NoCommonVersion) as error:

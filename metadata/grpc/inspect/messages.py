@@ -1,6 +1,5 @@
 """Images, changes and records of the log as messages of the `Inspect` service, and which records a reader wants."""
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -19,6 +18,7 @@ from kquorum.wire.control_records import (
 )
 from kquorum.wire.log_batch import LogBatch
 from kquorum.wire.metadata_records.registry import ALL
+from kquorum.wire.near_names import near_names, quoted
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.record_frame import decode_record_lenient
 from kquorum.wire.record_json import CONTROL_TYPE_NAMES, may_hold_secrets, record_to_json, type_name
@@ -200,9 +200,9 @@ class RecordFilter:
         """Raises UnknownType."""
         self._types = frozenset(types)
         for name in sorted(self._types - TYPES):
-            near = difflib.get_close_matches(name, sorted(TYPES), n=1, cutoff=0.4)
+            near = near_names(name, sorted(TYPES), 1, cutoff=0.4)
             raise UnknownType(
-                f"no record type is named '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
+                f"no record type is named '{quoted(name)}'" + (f"; did you mean '{near[0]}'?" if near else "")
             )
         self._include_control = include_control or bool(self._types & CONTROL_TYPES)
 

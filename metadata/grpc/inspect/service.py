@@ -6,7 +6,6 @@ from typing import Protocol
 
 from kquorum.metadata.changes import ChangeKind, ChangeTracker
 from kquorum.metadata.grpc.access import Context as GateContext
-from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.feed import ChangeFeed, Watcher, catch_up, check_in_range, tracker_before
 from kquorum.metadata.grpc.inspect.copy_log import copy_log, copy_snapshot
 from kquorum.metadata.grpc.inspect.messages import RecordFilter, change_message, image_chunks, image_header
@@ -15,7 +14,6 @@ from kquorum.metadata.grpc.sending import Context as StreamContext
 from kquorum.metadata.grpc.source import CommittedLog
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.proto.inspect_pb2_grpc import InspectServicer
-from kquorum.wire.protocol.api_keys import ApiKey
 
 # Each takes up to 30 microseconds.
 _RECORDS_AT_ONCE = 128
@@ -28,25 +26,18 @@ class Context(StreamContext, GateContext, Protocol):
 class InspectService(InspectServicer):
     """The messages of a call are made one by one, as fast as its client takes them."""
 
-    def __init__(
-        self, log: CommittedLog, feed: ChangeFeed, watcher_queue_changes: int, gate: MemberGate | None = None
-    ) -> None:
-        """`gate` judges callers; none: all may call."""
-        self._gate = gate
+    def __init__(self, log: CommittedLog, feed: ChangeFeed, watcher_queue_changes: int) -> None:
         self._log = log
         self._feed = feed
         self._watcher_queue_changes = watcher_queue_changes
 
     async def ReadLog(self, request: pb.ReadLogRequest, context: Context) -> None:  # noqa: N802
-        await self._admit(context)
         await self._send_all(self._read_log(request), context)
 
     async def Image(self, request: pb.ImageRequest, context: Context) -> None:  # noqa: N802
-        await self._admit(context)
         await self._send_all(self._image(request), context)
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
-        await self._admit(context)
         self._feed.hold()
         try:
             await self._send_all(self._watch(request), context)
@@ -54,16 +45,10 @@ class InspectService(InspectServicer):
             self._feed.release()
 
     async def CopyLog(self, request: pb.CopyLogRequest, context: Context) -> None:  # noqa: N802
-        await self._admit(context, ApiKey.FETCH)
         await self._send_all(copy_log(self._log, request), context)
 
     async def CopySnapshot(self, request: pb.CopySnapshotRequest, context: Context) -> None:  # noqa: N802
-        await self._admit(context, ApiKey.FETCH)
         await self._send_all(copy_snapshot(self._log, request.name), context)
-
-    async def _admit(self, context: Context, api_key: ApiKey = ApiKey.DESCRIBE_CLUSTER) -> None:
-        if self._gate is not None:
-            await self._gate.admit(context, api_key)
 
     async def _send_all(self, messages: AsyncGenerator[object], context: Context) -> None:
         await send_all(messages, context, self._log.source.node_id, self._log.pieces)

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 import grpc
 
-from kquorum.metadata.grpc.access import Context, MemberGate
+from kquorum.metadata.grpc.access import Context
 from kquorum.metadata.grpc.source import LogUnreadable, NotTheLeader
 from kquorum.metadata.grpc.turns import SliceTurns
 from kquorum.metadata.image.image import Provenance
@@ -21,7 +21,6 @@ from kquorum.raft.messages import DescribeQuorumResponse, ReplicaStatus
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.proto import quorum_pb2 as pb
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumServicer
-from kquorum.wire.protocol.api_keys import ApiKey
 
 # Of one turn of the loop, some milliseconds each: a note is a line of JSON, for a change two batches are read.
 _EVENTS_AT_ONCE: Final = 128
@@ -83,15 +82,9 @@ class MembersSource(Protocol):
 
 
 class MembersCalls:
-    """Mixed into the servicer of `Quorum`. `gate` judges callers; none: all may call."""
+    """Mixed into the servicer of `Quorum`."""
 
     members: MembersSource | None = None
-    gate: MemberGate | None = None
-
-    async def admit(self, context: Context, api_key: ApiKey) -> None:
-        """Ends the call of who lacks the right."""
-        if self.gate is not None:
-            await self.gate.admit(context, api_key)
 
     async def DescribeNode(  # noqa: N802
         self,
@@ -141,7 +134,6 @@ class MembersCalls:
         )
 
     async def _members(self, context: Context) -> MembersSource:
-        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         if self.members is None:
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this node tells nothing of members")
         assert self.members is not None, "an aborted call does not go on"
@@ -243,18 +235,15 @@ class QuorumService(MembersCalls, QuorumServicer):
         source: QuorumSource,
         slices: SliceTurns,
         members: MembersSource | None = None,
-        gate: MemberGate | None = None,
     ) -> None:
         """Without `members` the calls that tell of nodes and brokers are not served."""
         self._source = source
         self._slices = slices
-        self.gate = gate
         self.members = members
 
     async def TransferLeadership(  # noqa: N802
         self, request: pb.TransferLeadershipRequest, context: Context
     ) -> pb.TransferLeadershipResponse:
-        await self.admit(context, ApiKey.ELECT_LEADERS)
         leader_epoch = self._source.leader_epoch
         try:
             await self._source.transfer_leadership(request.target_id)
@@ -267,7 +256,6 @@ class QuorumService(MembersCalls, QuorumServicer):
         request: pb.DescribeQuorumRequest,  # noqa: ARG002 - gRPC's signature
         context: Context,
     ) -> pb.DescribeQuorumResponse:
-        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         try:
             found = await self._source.describe_quorum()
         except NotTheLeader as refusal:
@@ -286,7 +274,6 @@ class QuorumService(MembersCalls, QuorumServicer):
     async def GetElections(  # noqa: N802
         self, request: pb.GetElectionsRequest, context: Context
     ) -> pb.GetElectionsResponse:
-        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         response = pb.GetElectionsResponse(node_id=self._source.node_id)
         try:
             async for events in self._in_slices(self._source.role_events(), _EVENTS_AT_ONCE):

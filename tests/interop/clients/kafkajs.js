@@ -1,6 +1,6 @@
-// What an administrator, a producer and a consumer do with kafkajs: node kafkajs.js BOOTSTRAP TOPICS
+// What an administrator, a producer and a member of a group do with kafkajs: node kafkajs.js BOOTSTRAP TOPICS
 // One line of JSON for each step; the topics of the last part are created one by one, whichever node leads the quorum.
-const { Kafka, logLevel, ConfigResourceTypes } = require('kafkajs')
+const { CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require('kafkajs')
 
 const [bootstrap, topics] = process.argv.slice(2)
 const kafka = new Kafka({
@@ -36,14 +36,26 @@ async function failureOf(work) {
   }
 }
 
+// kafkajs has gzip without another library. Its consumers need a group, so another program reads these records.
+async function produceWithEachCodec() {
+  for (const [name, compression] of [['none', CompressionTypes.None], ['gzip', CompressionTypes.GZIP]]) {
+    const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 })
+    await producer.connect()
+    const messages = []
+    for (let number = 0; number < 100; number++) {
+      messages.push({ key: `key ${number}`, value: `${name} ${number}`, headers: { number: String(number) }, partition: 0 })
+    }
+    const [{ errorCode, baseOffset }] = await producer.send({ topic: 'js', acks: -1, compression, messages })
+    tell(`produced-${name}`, [errorCode, Number(baseOffset)])
+    await producer.disconnect()
+  }
+}
+
 async function main() {
   const admin = kafka.admin()
   await admin.connect()
   await administer(admin)
-  const producer = kafka.producer()
-  await producer.connect()
-  tell('produce', await failureOf(() => producer.send({ topic: 'js', messages: [{ value: 'x' }] })))
-  await producer.disconnect()
+  await produceWithEachCodec()
   const consumer = kafka.consumer({ groupId: 'js-group', retry: { retries: 2 } })
   await consumer.connect()
   await consumer.subscribe({ topics: ['js'] })

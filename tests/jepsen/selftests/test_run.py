@@ -133,12 +133,10 @@ def test_no_history_is_no_verdict(tmp_path: Path) -> None:
     assert judged_by_command(tmp_path) == EXIT_STATUS[Verdict.UNKNOWN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "moment"),
-    [
-        (signal.SIGINT, "nodes,"),
-        pytest.param(signal.SIGTERM, "nemesis: isolate-leader leader", marks=pytest.mark.slow),
-    ],
+    [(signal.SIGINT, "nodes,"), (signal.SIGTERM, "nemesis: isolate-leader leader")],
 )
 def test_an_interrupted_run_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, moment: str

@@ -9,7 +9,7 @@ import pytest
 
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, Verdict
 
-pytestmark = pytest.mark.jepsen
+pytestmark = [pytest.mark.jepsen, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ("--brokers", "2", "--rate", "10", "--concurrency", "4", "--no-pages")
@@ -31,16 +31,13 @@ RUNS = {
         ),
     ),
 }
-FIRST = next(iter(RUNS))
 # A machine that is busy with other things may be too slow to prove anything, once or twice.
 ATTEMPTS = 3
 # Also the first time, when Porcupine has to be fetched and built.
 TIMEOUT_S = 400
 
 
-@pytest.mark.parametrize(
-    "name", [FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS if name != FIRST)]
-)
+@pytest.mark.parametrize("name", list(RUNS))
 def test_a_short_run_is_valid(name: str, tmp_path: Path) -> None:
     said = ""
     for attempt in range(1, ATTEMPTS + 1):

@@ -10,7 +10,7 @@ from tests.simulation.directed.post import Message
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import FOREVER_MS, Stage
 from tests.simulation.errors import InvariantBroken
-from tests.simulation.network import Weather
+from tests.simulation.links import Weather
 
 
 @schedule(Stage)

@@ -117,7 +117,7 @@ async def member_rig(
     source.publish()
     heartbeats, others = ToWorld(world, source), ToWorld(world, source)
     member_gate = MemberGate(gate or RequestAuthorizer(None), source.committed_image, principal_of)
-    calls = BrokerCalls(MEMBERSHIP, heartbeats, others, member_gate)
-    async with serving(source, broker_calls=calls, **options) as rig:
+    calls = BrokerCalls(MEMBERSHIP, heartbeats, others)
+    async with serving(source, broker_calls=calls, gate=member_gate, **options) as rig:
         make_stub: Callable[[grpc.aio.Channel], Any] = BrokerStub
         yield MemberRig(world, source, rig.channel, make_stub(rig.channel), heartbeats, others)

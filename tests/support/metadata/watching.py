@@ -7,8 +7,6 @@ from typing import Any
 
 import grpc
 
-from kquorum.metadata.authorizer.gate import RequestAuthorizer
-from kquorum.metadata.grpc.access import MemberGate
 from kquorum.metadata.grpc.broker.service import BrokerCalls
 from kquorum.wire.proto import broker_pb2 as pb
 from kquorum.wire.proto.broker_pb2_grpc import BrokerStub
@@ -25,10 +23,8 @@ class NoCallsExpected:
 
 @asynccontextmanager
 async def watching(source: FakeSource, **options: Any) -> AsyncIterator[Any]:
-    gate = MemberGate(RequestAuthorizer(None), source.committed_image, lambda _: "User:ANONYMOUS")
-    async with serving(
-        source, broker_calls=BrokerCalls(MEMBERSHIP, NoCallsExpected(), NoCallsExpected(), gate), **options
-    ) as rig:
+    calls = BrokerCalls(MEMBERSHIP, NoCallsExpected(), NoCallsExpected())
+    async with serving(source, broker_calls=calls, **options) as rig:
         make_stub: Callable[[grpc.aio.Channel], Any] = BrokerStub
         yield make_stub(rig.channel)
 

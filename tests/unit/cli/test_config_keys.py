@@ -48,7 +48,7 @@ def test_one_key_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0] == "retention.ms (topic)"
     assert "  default: 604800000" in lines
     assert "  lawful: at least -1" in lines
-    assert "  used by: no effect yet; comes with partition logs" in lines
+    assert "  used by: partition logs" in lines
     assert "  default of all: log.retention.ms, log.retention.minutes, log.retention.hours" in lines
 
 

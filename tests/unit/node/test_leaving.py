@@ -44,6 +44,7 @@ def test_leaders_move_away_first_where_there_are_any_and_not_for_ever(
     role: Any = SimpleNamespace(
         _config=SimpleNamespace(controlled_shutdown_enable=is_enabled, broker_session_timeout_ms=20),
         lifecycle=SimpleNamespace(state=state),
+        _data=SimpleNamespace(begin_controlled_shutdown=lambda: None),
     )
     runner: Any = Runner(is_granted=is_granted)
     asyncio.run(asyncio.wait_for(BrokerRole._leave(role, runner), 20))
@@ -54,7 +55,7 @@ def test_answers_that_wait_are_given_up_before_the_servers_wait_for_answers() ->
     begun: list[str] = []
 
     def part(name: str) -> Any:
-        async def stop() -> None:
+        async def stop(*_: object) -> None:
             begun.append(f"{name} stops")
 
         return SimpleNamespace(stop=stop, end_waits=lambda: begun.append(f"{name} ends waits"))
@@ -64,8 +65,10 @@ def test_answers_that_wait_are_given_up_before_the_servers_wait_for_answers() ->
         servers=[part("server")],
         _listener=part("listener"),
         _topic_creation=part("creation"),
+        _data=part("data"),
+        lifecycle=SimpleNamespace(broker_epoch=7),
         _log_dirs=SimpleNamespace(close=lambda: None),
         _managers=(),
     )
     asyncio.run(BrokerRole.stop(role))
-    assert begun == ["listener ends waits", "server stops", "listener stops", "creation stops"]
+    assert begun == ["listener ends waits", "server stops", "listener stops", "creation stops", "data stops"]

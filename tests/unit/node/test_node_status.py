@@ -14,7 +14,7 @@ from kquorum.metadata.authorizer.authorizer import CLASS_NAME
 from kquorum.metadata.grpc.access import MemberGate, Refused
 from kquorum.metadata.grpc.source import NotTheLeader
 from kquorum.metadata.image.image import MetadataImage, Provenance
-from kquorum.node.broker_calls import broker_calls
+from kquorum.node.broker_calls import member_gate
 from kquorum.node.cluster_node import ClusterNode
 from kquorum.node.config.load import load_config
 from kquorum.node.folders import NodeFolders
@@ -98,15 +98,12 @@ def gate_of_grpc(tmp_path: Path, super_user: str) -> MemberGate:
         '"ssl.principal.mapping.rules" = "RULE:^CN=(.*)$/node-$1/,DEFAULT"',
     )
     path.write_text(SMALL.replace("[defaults]\n", "\n".join(("[defaults]", *lines, ""))))
-    channels: list[Any] = []
     member: Any = Some(
-        cluster_id="c",
-        channel=lambda *arguments, **_: channels.append(arguments),
         now_ms=lambda: NOW_MS,
         ms_since_commit=lambda: 0,
         driver=Some(high_watermark=6),
     )
-    return broker_calls(load_config(path).node(NODE_ID), member, lambda: image_at(5)).gate
+    return member_gate(load_config(path).node(NODE_ID), member, lambda: image_at(5))
 
 
 def test_members_are_named_by_the_configs_certificate_rules(tmp_path: Path) -> None:

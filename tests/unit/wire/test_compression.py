@@ -1,4 +1,4 @@
-"""Every codec is read; none and lz4 are written, lz4 with the frame that Kafka's reader accepts."""
+"""Every codec is read and written, with the frames that Kafka's readers accept."""
 
 import contextlib
 import gzip
@@ -21,8 +21,8 @@ READ_CODECS = [CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.
 
 COMPRESSED = [
     (CompressionCodec.NONE, PLAIN),
-    (CompressionCodec.GZIP, gzip.compress(PLAIN)),
-    (CompressionCodec.GZIP, gzip.compress(PLAIN[:100]) + gzip.compress(PLAIN[100:])),
+    (CompressionCodec.GZIP, gzip.compress(PLAIN, mtime=0)),
+    (CompressionCodec.GZIP, gzip.compress(PLAIN[:100], mtime=0) + gzip.compress(PLAIN[100:], mtime=0)),
     (CompressionCodec.SNAPPY, xerial(PLAIN)),
     (CompressionCodec.SNAPPY, bytes(cramjam.snappy.compress_raw(PLAIN))),
     (CompressionCodec.LZ4, lz4.frame.compress(PLAIN, block_linked=False)),
@@ -79,11 +79,39 @@ def test_lz4_is_written_with_kafkas_frame_header() -> None:
 
 @given(st.binary(max_size=3000))
 def test_what_is_written_is_read(plain: bytes) -> None:
-    for codec in (CompressionCodec.NONE, CompressionCodec.LZ4):
+    for codec in CompressionCodec:
         assert decompress(codec, compress(codec, plain), LIMIT) == plain
 
 
-@pytest.mark.parametrize("codec", [CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.ZSTD])
-def test_other_codecs_are_not_written(codec: CompressionCodec) -> None:
-    with pytest.raises(ValueError, match="use NONE or LZ4"):
-        compress(codec, PLAIN)
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [
+        *((CompressionCodec.GZIP, level) for level in (-1, 1, 9)),
+        *((CompressionCodec.LZ4, level) for level in (1, 9, 17)),
+        *((CompressionCodec.ZSTD, level) for level in (-131072, 1, 3, 22)),
+    ],
+)
+def test_each_level_of_kafkas_configs_is_taken(codec: CompressionCodec, level: int) -> None:
+    assert decompress(codec, compress(codec, PLAIN, level), LIMIT) == PLAIN
+
+
+def test_a_higher_level_compresses_more() -> None:
+    words = b"".join(b"%d " % (number * number % 997) for number in range(20_000))
+    for codec, levels in {
+        CompressionCodec.GZIP: (1, 9),
+        CompressionCodec.LZ4: (1, 12),
+        CompressionCodec.ZSTD: (-100, 19),
+    }.items():
+        low, high = (len(compress(codec, words, level)) for level in levels)
+        assert high < low, codec
+
+
+def test_gzip_is_written_as_one_member_with_a_plain_header() -> None:
+    data = compress(CompressionCodec.GZIP, PLAIN)
+    assert data[:8] == b"\x1f\x8b\x08" + bytes(5), "no name, no comment, no time"
+    assert gzip.decompress(data) == PLAIN
+
+
+def test_snappy_is_written_in_the_blocks_of_snappy_java() -> None:
+    assert compress(CompressionCodec.SNAPPY, PLAIN) == xerial(PLAIN)
+    assert compress(CompressionCodec.SNAPPY, b"") == xerial(b"")

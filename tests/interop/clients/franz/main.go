@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+const recordsOfCodec = 100
+
 func tell(step string, value any) {
 	line, _ := json.Marshal(map[string]any{"step": step, "value": value})
 	fmt.Println(string(line))
@@ -75,29 +77,56 @@ func administer(ctx context.Context, admin *kadm.Client) {
 	tell("groups", len(groups))
 }
 
+// Each codec in an idempotent producer, and what it wrote is read back: the values of all records that are as they were.
 func produceAndConsume(ctx context.Context, seeds []string) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
-	began := time.Now()
-	producer, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
-	check(err)
-	defer producer.Close()
-	tell("produce", failure(producer.ProduceSync(ctx, &kgo.Record{Topic: "go", Value: []byte("x")}).FirstErr(), began))
-	plain, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.DisableIdempotentWrite())
-	check(err)
-	defer plain.Close()
-	began = time.Now()
-	tell("produce-plain", failure(plain.ProduceSync(ctx, &kgo.Record{Topic: "go", Value: []byte("x")}).FirstErr(), began))
-	for step, options := range map[string][]kgo.Opt{
-		"consume":       {kgo.ConsumerGroup("go-group"), kgo.ConsumeTopics("go")},
-		"consume-plain": {kgo.ConsumeTopics("go")},
-	} {
-		began = time.Now()
-		consumer, err := kgo.NewClient(append(options, kgo.SeedBrokers(seeds...))...)
-		check(err)
-		tell(step, failure(consumer.PollFetches(ctx).Err(), began))
-		consumer.Close()
+	codecs := map[string]kgo.CompressionCodec{
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	}
+	sent := map[string]bool{}
+	for name, codec := range codecs {
+		producer, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.ProducerBatchCompression(codec))
+		check(err)
+		records := []*kgo.Record{}
+		for number := range recordsOfCodec {
+			value := fmt.Sprintf("%s %d", name, number)
+			sent[value] = true
+			records = append(records, &kgo.Record{
+				Topic: "go", Key: []byte("key of " + value), Value: []byte(value),
+				Headers: []kgo.RecordHeader{{Key: "header", Value: []byte(value)}},
+			})
+		}
+		check(producer.ProduceSync(ctx, records...).FirstErr())
+		producer.Close()
+		tell("produced-"+name, len(records))
+	}
+	consumer, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.ConsumeTopics("go"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	check(err)
+	defer consumer.Close()
+	consumed := 0
+	for consumed < len(sent) {
+		fetches := consumer.PollFetches(ctx)
+		check(fetches.Err())
+		fetches.EachRecord(func(record *kgo.Record) {
+			value := string(record.Value)
+			if !sent[value] || string(record.Key) != "key of "+value || len(record.Headers) != 1 ||
+				record.Headers[0].Key != "header" || string(record.Headers[0].Value) != value {
+				tell("failed", "another record than was produced: "+value)
+				os.Exit(1)
+			}
+			sent[value] = false // a second time would be a failure
+			consumed++
+		})
+	}
+	tell("consumed", consumed)
+	began := time.Now()
+	member, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("go-group"), kgo.ConsumeTopics("go"))
+	check(err)
+	defer member.Close()
+	tell("consume", failure(member.PollFetches(ctx).Err(), began))
 }
 
 func main() {

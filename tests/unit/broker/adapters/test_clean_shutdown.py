@@ -7,7 +7,6 @@ import pytest
 
 from kquorum.broker.adapters.clean_shutdown import (
     FILE_NAME,
-    forget_clean_shutdown,
     mark_clean_shutdown,
     previous_broker_epoch,
 )
@@ -21,15 +20,12 @@ def folders(root: Path, count: int = 2) -> list[Path]:
     return made
 
 
-def test_it_is_found_and_forgotten(tmp_path: Path) -> None:
+def test_it_is_found(tmp_path: Path) -> None:
     both = folders(tmp_path)
     assert previous_broker_epoch(both) == NO_EPOCH
     mark_clean_shutdown(both, 4711)
     assert (both[0] / FILE_NAME).read_bytes() == b'{"version":0,"brokerEpoch":4711}'
     assert previous_broker_epoch(both) == 4711
-    forget_clean_shutdown(both)
-    forget_clean_shutdown(both)
-    assert previous_broker_epoch(both) == NO_EPOCH
 
 
 def test_one_folder_without_it_or_with_another_spoils_it(tmp_path: Path) -> None:

@@ -32,15 +32,6 @@ LONG: list[tuple[ApiKey, dict[str, Any]]] = [
     (ApiKey.DELETE_GROUPS, {"groups_names": ["g"] * 20_000}),
     (ApiKey.FIND_COORDINATOR, {"key_type": 0, "coordinator_keys": ["g"] * 20_000}),
     (ApiKey.DESCRIBE_TRANSACTIONS, {"transactional_ids": ["t"] * 20_000}),
-    (
-        ApiKey.LIST_OFFSETS,
-        {
-            "replica_id": -1,
-            "isolation_level": 0,
-            "timeout": 0,
-            "topics": [{"name": "x", "partitions": ()}] * 20_000,
-        },
-    ),
 ]
 
 

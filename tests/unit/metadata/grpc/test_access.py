@@ -14,14 +14,14 @@ from kquorum.cli.failures import CliError
 from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
-from kquorum.metadata.grpc.access import MemberGate
+from kquorum.metadata.grpc.access import CALL_RULES, MemberGate
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.config.addresses import HostPort
-from kquorum.wire.proto import inspect_pb2, quorum_pb2
+from kquorum.wire.proto import broker_pb2, inspect_pb2, quorum_pb2
 from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 from kquorum.wire.proto.quorum_pb2_grpc import QuorumStub
 from tests.support.acl_worlds import acl, acls_of, authorizer
-from tests.support.grpc_harness import failure_of, run, serving
+from tests.support.grpc_harness import failure_of, run, serving, take_all
 from tests.support.grpc_source import FakeSource
 from tests.support.metadata.grpc_quorum import FakeQuorum
 
@@ -175,3 +175,22 @@ def test_the_command_line_tells_the_refusal_in_the_nodes_words() -> None:
     not_moved, not_watched = run(main)
     assert f"{lacks} ALTER on the cluster" in not_moved
     assert f"{lacks} DESCRIBE on the cluster" in not_watched
+
+
+def test_a_request_is_not_parsed_before_its_caller_is_judged() -> None:
+    """Parsed, 256 KiB of empty names took 5 MB, for a client without any right."""
+
+    async def main() -> list[grpc.StatusCode]:
+        async with node(gate()) as (_, channel):
+            calls = [channel.unary_stream(path)(b"\xff\xff") for path in sorted(CALL_RULES)]
+            return [(await failure_of(take_all(call))).code() for call in calls]
+
+    # This node has no `Broker`.
+    served = [path for path in sorted(CALL_RULES) if ".Broker/" not in path]
+    assert run(main).count(grpc.StatusCode.PERMISSION_DENIED) == len(served)
+
+
+def test_each_method_has_a_rule() -> None:
+    services = [*(service for service, _ in SERVICES), broker_pb2.DESCRIPTOR.services_by_name["Broker"]]
+    methods = {f"/{service.full_name}/{method.name}" for service in services for method in service.methods}
+    assert set(CALL_RULES) == methods

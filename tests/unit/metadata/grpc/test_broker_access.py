@@ -130,7 +130,7 @@ def test_over_mutual_tls_the_client_is_named_by_its_certificate() -> None:
 
         source = FakeSource()
         member_gate = MemberGate(RequestAuthorizer(authorizer()), source.committed_image, named)
-        calls = BrokerCalls(MEMBERSHIP, NoCallsExpected(), NoCallsExpected(), member_gate)
+        calls = BrokerCalls(MEMBERSHIP, NoCallsExpected(), NoCallsExpected())
         security = tls_of(
             {
                 "ssl.keystore.type": "PEM",
@@ -141,7 +141,7 @@ def test_over_mutual_tls_the_client_is_named_by_its_certificate() -> None:
                 "ssl.client.auth": "required",
             }
         )
-        async with serving(source, broker_calls=calls, security=security) as rig:
+        async with serving(source, broker_calls=calls, gate=member_gate, security=security) as rig:
             address = f"localhost:{rig.server.bound_port}"
             credentials = grpc.ssl_channel_credentials(ca, key(client).encode(), certificate(client).encode())
             async with grpc.aio.secure_channel(address, credentials) as channel:
@@ -151,4 +151,5 @@ def test_over_mutual_tls_the_client_is_named_by_its_certificate() -> None:
                 assert "User:CN=member lacks" in (error.details() or "")
         return judged
 
-    assert run(main) == [(MEMBER, "a certificate")]
+    # Once for the count of its calls, and once for its rights.
+    assert run(main) == [(MEMBER, "a certificate")] * 2

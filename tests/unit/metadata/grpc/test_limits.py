@@ -124,11 +124,10 @@ def test_a_long_message_is_refused_before_it_is_read() -> None:
 
     async def main() -> list[grpc.StatusCode]:
         async with serving(FakeSource()) as rig:
+            await take_all(rig.stub.Image(inspect_pb2.ImageRequest(topics=[""] * 8_000)))
             calls = [
-                rig.stub.Image(inspect_pb2.ImageRequest(topics=[""] * count)) for count in (100_000, 200_000)
+                rig.stub.Image(inspect_pb2.ImageRequest(topics=[""] * count)) for count in (8_200, 200_000)
             ]
-            failures = [await failure_of(take_all(call)) for call in calls[1:]]
-            await take_all(calls[0])
-            return [failure.code() for failure in failures]
+            return [(await failure_of(take_all(call))).code() for call in calls]
 
-    assert run(main) == [grpc.StatusCode.RESOURCE_EXHAUSTED]
+    assert run(main) == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 2

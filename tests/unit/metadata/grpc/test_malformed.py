@@ -80,3 +80,18 @@ def test_a_kind_of_change_that_is_not_known_is_refused() -> None:
     failure = run(main)
     assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "change kind 99 is not known; there are " in str(failure.details())
+
+
+@pytest.mark.parametrize("length", [65, 16_000])
+def test_a_long_name_of_a_type_is_neither_compared_nor_sent_back(length: int) -> None:
+    """The search for a near name took 20 ms of the leader's loop for one of 250 KB."""
+
+    async def main() -> str:
+        async with serving(FakeSource()) as rig:
+            request = inspect_pb2.ReadLogRequest(types=["TopicRecord" * (length // 11 + 1)])
+            return str((await failure_of(take_all(rig.stub.ReadLog(request)))).details())
+
+    said = run(main)
+    assert said.startswith("no record type is named 'TopicRecordTopicRecord")
+    assert "did you mean" not in said
+    assert len(said) < 120

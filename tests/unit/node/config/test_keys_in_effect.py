@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kquorum.broker.internal_topics import creatable_topic
+from kquorum.broker.log.log_config import LogConfig, log_config
 from kquorum.metadata.adapters.request_bounds import RequestBounds
 from kquorum.metadata.configs import used_by
 from kquorum.metadata.configs.definition import ConfigDefinition
@@ -112,6 +113,20 @@ DEFAULTS_ELSEWHERE = {
     # Of the metadata log, which has no key for them.
     ("storage/indexes.py", "index_interval_bytes"),
     ("storage/retired_files.py", "delete_delay_ms"),
+    # Kafka's defaults for logs and replicas that a test or the simulator makes; a node passes its own.
+    ("broker/adapters/log/log_manager.py", "delete_delay_ms"),
+    ("broker/log/log_config.py", "compression_lz4_level"),
+    ("broker/log/log_config.py", "compression_type"),
+    ("broker/log/log_config.py", "compression_zstd_level"),
+    ("broker/log/log_config.py", "index_interval_bytes"),
+    ("broker/log/log_config.py", "message_timestamp_after_max_ms"),
+    ("broker/log/log_config.py", "message_timestamp_type"),
+    ("broker/log/log_config.py", "min_compaction_lag_ms"),
+    ("broker/log/validation.py", "timestamp_after_max_ms"),
+    ("broker/replica/fetcher.py", "wait_max_ms"),
+    ("broker/replica/partition.py", "min_insync_replicas"),
+    ("broker/replica/replica_manager.py", "num_replica_fetchers"),
+    ("storage/partition_segment.py", "index_interval_bytes"),
     # Of a client.
     ("cli/commands/demo/kafka_client.py", "request_timeout_ms"),
 }
@@ -206,10 +221,22 @@ def test_a_key_without_effect_is_named_nowhere() -> None:
             assert strings(tree) & without_effect <= NAMED_FOR_ANOTHER_REASON.get(place, set()), place
 
 
-def test_the_controller_reads_the_configs_of_topics_that_the_table_says() -> None:
+def test_controllers_and_partition_logs_read_the_configs_of_topics_that_the_table_says() -> None:
+    of_logs = {field.name.replace("_", ".") for field in dataclasses.fields(LogConfig)}
+    assert of_logs <= TOPIC_CONFIGS.keys()
     named = [strings(tree) for _, tree in trees("metadata/controller", "metadata/image", "metadata/adapters")]
     read = set().union(*named) & TOPIC_CONFIGS.keys()
+    read |= of_logs | {"internal.segment.bytes"}
     assert read == {each.name for each in TOPIC_CONFIGS.values() if each.used_by.is_read}
+
+
+def test_partition_logs_have_the_defaults_of_the_table() -> None:
+    defaults = {
+        name: definition.default
+        for name, definition in TOPIC_CONFIGS.items()
+        if definition.default is not None
+    }
+    assert log_config(defaults) == LogConfig()
 
 
 def test_a_field_is_the_key_of_its_name_and_type() -> None:
@@ -294,7 +321,7 @@ def load_with(folder: Path, *lines: str) -> ClusterConfig:
     [
         ("num.io.threads=4", "num.io.threads has no effect here: each node serves all connections in one"),
         ("offsets.retention.minutes=9", "has no effect here yet: it comes with the group coordinator"),
-        ("replica.fetch.backoff.ms=9", "has no effect here yet: it comes with partition replication"),
+        ("replication.quota.window.num=9", "has no effect here yet: it comes with partition replication"),
         ("inter.broker.protocol.version=3.7", "has no effect here: metadata.version takes its place"),
     ],
 )

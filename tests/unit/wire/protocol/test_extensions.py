@@ -1,5 +1,6 @@
 """What our nodes add to Kafka's words is skipped by those who do not know it."""
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -49,7 +50,9 @@ def test_a_reader_that_knows_of_no_annotation_skips_it() -> None:
 
 
 def test_without_an_annotation_the_bytes_are_kafkas() -> None:
-    plain = Fetch(**{name: getattr(FETCH, name) for name in FETCH.__slots__ if name != "annotation"})
+    plain = Fetch(
+        **{each.name: getattr(FETCH, each.name) for each in fields(FETCH) if each.name != "annotation"}
+    )
     data = message_codec.encode(codec.encode_request(plain, 17), 17)
     entity, _ = decode(FetchRequest, data)
     assert encode(entity) == data

@@ -65,7 +65,7 @@ def test_responses_are_written_as_kio_writes_them(version: int, correlation_id: 
     assert frame == kio_encode(header_class(correlation_id=correlation_id)) + kio_encode(entity)
     assert read_correlation_id(frame) == correlation_id
     assert decode_response(HeartbeatRequest, version, frame) == message
-    whole = encode_response_frame(api_version(ApiKey.HEARTBEAT, version), correlation_id, message)
+    whole = b"".join(encode_response_frame(api_version(ApiKey.HEARTBEAT, version), correlation_id, message))
     assert whole == struct.pack(">i", len(frame)) + frame
 
 

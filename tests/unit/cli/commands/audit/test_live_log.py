@@ -156,3 +156,24 @@ def test_an_address_is_distinguished_from_a_path() -> None:
     assert live_address("kquorum-data/node-1") is None
     with pytest.raises(CliError):
         live_address("grpc://localhost")
+
+
+@pytest.mark.parametrize(
+    ("data", "size", "words"),
+    [
+        (b"1234", 3, "sent 4 bytes of snapshot"),
+        (b"1", 2**40, "at most 17,179,869,184 are copied"),
+    ],
+)
+def test_a_node_that_sends_more_than_it_announced_fills_no_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, size: int, words: str
+) -> None:
+    async def read_snapshot(*_: object) -> tuple[bytes, int]:
+        return data, size
+
+    source = filled(2)
+    source.snapshot_files = {SNAPSHOT: data}
+    monkeypatch.setattr(source, "read_snapshot", read_snapshot)
+    with pytest.raises(CliError, match=words):
+        copied(source, tmp_path)
+    assert not (tmp_path / NODE / "__cluster_metadata-0" / SNAPSHOT).exists()

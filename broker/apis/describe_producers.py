@@ -1,0 +1,73 @@
+"""DescribeProducers (api key 61, KIP-664): the producers that a partition's log remembers, and their transactions.
+
+kafka-transactions asks for them to find a transaction that hangs. Any replica answers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kquorum.broker.apis.api import Authorized, Local
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.broker.log.errors import LogError
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.topic_names import why_illegal
+from kquorum.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.protocol.api_keys import ApiKey
+
+
+def handle_describe_producers(
+    context: RequestContext, request: DescribeProducersRequest, services: BrokerServices
+) -> DescribeProducersResponse:
+    access, known = services.access(context), services.cache.image.topics.by_name
+    topics = []
+    for topic in request.topics:
+        error = ErrorCode.none
+        if why_illegal(topic.name) is not None:
+            error = ErrorCode.invalid_topic_exception
+        elif not access.allows_on_topic(Operation.READ, topic.name):
+            error = ErrorCode.topic_authorization_failed
+        elif topic.name not in known:
+            error = ErrorCode.unknown_topic_or_partition
+        partitions = [
+            _described(services, topic.name, index)
+            if error is ErrorCode.none
+            else PartitionResponse(partition_index=index, error_code=error)
+            for index in topic.partition_indexes
+        ]
+        topics.append(TopicResponse(name=topic.name, partitions=tuple(partitions)))
+    return DescribeProducersResponse(topics=tuple(topics))
+
+
+# READ on each topic.
+API: Final = Local(ApiKey.DESCRIBE_PRODUCERS, Authorized.IN_HANDLER, handle=handle_describe_producers)
+
+
+def _described(services: BrokerServices, topic: str, index: int) -> PartitionResponse:
+    try:
+        producers = services.data.find(services.cache.image, topic, index).log.active_producers()
+    except LogError as error:
+        return PartitionResponse(partition_index=index, error_code=type(error).error_code)
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=tuple(
+            [
+                ProducerState(
+                    producer_id=each.producer_id,
+                    producer_epoch=each.epoch,
+                    last_sequence=each.last_sequence,
+                    last_timestamp=each.last_timestamp_ms,
+                    coordinator_epoch=each.coordinator_epoch,
+                    current_txn_start_offset=each.transaction_first_offset,
+                )
+                for each in producers
+            ]
+        ),
+    )

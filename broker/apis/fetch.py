@@ -1,0 +1,272 @@
+"""Fetch (api key 1): consumers read what is committed, followers read all and tell by their offsets how far they are.
+
+A Fetch that finds less than it wants waits in `broker.fetch.waits`. Records leave as the slices of the log that the
+read found; no byte of them is copied or looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from kquorum.broker.apis.api import Answer, Authorized, Deferred
+from kquorum.broker.apis.leaders import MOVED, CurrentLeader, current_leader, leader_nodes
+from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.broker.fetch.reading import (
+    CONSUMER,
+    FetchBounds,
+    FetchedData,
+    FetchWait,
+    read_partitions,
+)
+from kquorum.broker.fetch.sessions import FetchContext, FetchedPartition, FetchNews
+from kquorum.broker.log.errors import InconsistentTopicId
+from kquorum.broker.log.partition_log import Isolation
+from kquorum.broker.replica.partition import Partition
+from kquorum.metadata.authorizer.codes import Operation
+from kquorum.wire.message_schema import Records
+from kquorum.wire.messages import fetch
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.uuids import ZERO_UUID
+
+_READ_COMMITTED: Final = 1
+_FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
+_FIRST_VERSION_FROM_FOLLOWERS: Final = 11
+_FIRST_VERSION_WITH_IDS: Final = 13
+_FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+_FIRST_VERSION_WITH_NODES: Final = 16
+
+Reply = Callable[[Answer], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """One request under way."""
+
+    context: RequestContext
+    services: BrokerServices
+    session: FetchContext
+    bounds: FetchBounds
+    # By partition of the session's order: an error, or None where it is to be read.
+    refused: Sequence[ErrorCode | None]
+    reply: Reply
+
+    @property
+    def interesting(self) -> list[FetchedPartition]:
+        pairs = zip(self.session.partitions, self.refused, strict=True)
+        return [each for each, error in pairs if error is None]
+
+    def find(self, asked: FetchedPartition) -> Partition:
+        """Raises LogError."""
+        assert asked.topic is not None, "a partition without a name is refused"
+        services = self.services
+        found = services.data.find(services.cache.image, asked.topic, asked.partition)
+        if asked.topic_id not in (ZERO_UUID, found.topic_id):
+            raise InconsistentTopicId(
+                f"{asked.topic}-{asked.partition} has the topic id {found.topic_id} here"
+            )
+        return found
+
+    def read(self, *, counts: bool) -> list[FetchedData]:
+        data = self.services.data
+        return read_partitions(data.now_ms(), self.interesting, self.bounds, self.find, counts=counts)
+
+    def answer_again(self) -> None:
+        """After a wait. What a follower's offset says was counted when its request came."""
+        self.answer(self.read(counts=False))
+
+    def answer(self, found: Sequence[FetchedData]) -> None:
+        read = iter(found)
+        answers = [
+            FetchedData(asked, error) if error is not None else next(read)
+            for asked, error in zip(self.session.partitions, self.refused, strict=True)
+        ]
+        news = [
+            FetchNews(
+                partition=each.asked,
+                error=each.error,
+                high_watermark=each.high_watermark,
+                log_start_offset=each.log_start_offset,
+                has_records=each.size_bytes > 0,
+                has_to_be_told=each.diverging is not None,
+            )
+            for each in answers
+        ]
+        error, session_id, is_in_answer = self.session.answer(self.services.data.now_ms(), news)
+        told = [each for each, is_in in zip(answers, is_in_answer, strict=True) if is_in]
+        self.reply(self._response(error, session_id, told))
+
+    def _response(self, error: ErrorCode, session_id: int, told: Sequence[FetchedData]) -> FetchResponse:
+        version = self.context.header.api_version
+        leaders: dict[int, CurrentLeader] = {}
+        if version >= _FIRST_VERSION_WITH_NODES and not self.bounds.is_follower:
+            for index, each in enumerate(told):
+                if each.error in MOVED and each.asked.topic is not None:
+                    leader = current_leader(self.services, each.asked.topic, each.asked.partition)
+                    if leader is not None:
+                        leaders[index] = leader
+        # Only neighbours of one topic share an entry, for the order is that of the reading.
+        topics: list[tuple[str, UUID, list[fetch.PartitionData]]] = []
+        for index, each in enumerate(told):
+            name, topic_id = each.asked.topic or "", each.asked.topic_id
+            if not topics or topics[-1][:2] != (name, topic_id):
+                topics.append((name, topic_id, []))
+            topics[-1][2].append(_partition_data(each, leaders.get(index), version))
+        return FetchResponse(
+            error_code=error,
+            session_id=session_id,
+            responses=tuple(
+                [
+                    fetch.FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
+                    for name, topic_id, partitions in topics
+                ]
+            ),
+            node_endpoints=tuple(
+                [
+                    fetch.NodeEndpoint(
+                        node_id=node.node_id, host=node.endpoint.host, port=node.endpoint.port, rack=node.rack
+                    )
+                    for node in leader_nodes(self.services, self.context.listener_name, leaders.values())
+                ]
+            ),
+        )
+
+
+def handle_fetch(
+    context: RequestContext, request: FetchRequest, services: BrokerServices, reply: Reply
+) -> None:
+    data, version = services.data, context.header.api_version
+    by_id = services.cache.image.topics.by_id
+
+    def name_of(topic_id: UUID) -> str | None:
+        topic = by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    bounds = _bounds(request, version, data.fetch_max_bytes)
+    session = data.sessions.begin(
+        data.now_ms(),
+        request,
+        version,
+        principal=context.principal,
+        is_follower=bounds.is_follower,
+        name_of=name_of,
+    )
+    if session.error is not ErrorCode.none:
+        reply(FetchResponse(error_code=session.error))
+        return
+    refused = _refused(context, services, session.partitions, is_follower=bounds.is_follower)
+    under_way = _Fetch(context, services, session, bounds, refused, reply)
+    found = under_way.read(counts=True)
+    data.settle_soon()
+    size_bytes = sum(each.size_bytes for each in found)
+    must_answer = request.max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
+    if must_answer or any(each.has_to_be_told for each in found):
+        under_way.answer(found)
+        return
+    wait = FetchWait(
+        found,
+        bounds,
+        under_way.find,
+        data.now_ms() + request.max_wait_ms,
+        under_way.answer_again,
+        partial(reply, None),
+    )
+    wait.forget = context.when_gone(lambda: data.waits.remove(wait))
+    data.wait(wait)
+
+
+# READ on each topic; CLUSTER_ACTION on the cluster for followers.
+API: Final = Deferred(ApiKey.FETCH, Authorized.IN_HANDLER, handle=handle_fetch)
+
+
+def _bounds(request: FetchRequest, version: int, fetch_max_bytes: int) -> FetchBounds:
+    replica_id, replica_epoch = request.replica_id, -1
+    if version >= _FIRST_VERSION_WITH_REPLICA_STATE:
+        replica_id, replica_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+    max_bytes = min(max(request.max_bytes, 0), fetch_max_bytes)
+    isolation = Isolation.HIGH_WATERMARK
+    if replica_id >= 0:
+        isolation = Isolation.LOG_END
+    elif request.isolation_level == _READ_COMMITTED:
+        isolation = Isolation.COMMITTED
+    return FetchBounds(
+        replica_id=max(replica_id, CONSUMER),
+        replica_epoch=replica_epoch,
+        isolation=isolation,
+        min_bytes=min(max(request.min_bytes, 0), max_bytes),
+        max_bytes=max_bytes,
+        # KIP-392: consumers from this version on may read from any replica.
+        leader_only=replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS,
+    )
+
+
+def _refused(
+    context: RequestContext,
+    services: BrokerServices,
+    partitions: Sequence[FetchedPartition],
+    *,
+    is_follower: bool,
+) -> list[ErrorCode | None]:
+    access, by_name = services.access(context), services.cache.image.topics.by_name
+    is_allowed: dict[str, bool] = {}
+    if is_follower:
+        may_all = access.allows_on_cluster(Operation.CLUSTER_ACTION)
+        is_allowed = {each.topic: may_all for each in partitions if each.topic is not None}
+    errors: list[ErrorCode | None] = []
+    for each in partitions:
+        if each.topic is None:
+            # Ids tell nothing, so this comes before any authorization.
+            errors.append(ErrorCode.unknown_topic_id)
+            continue
+        allowed = is_allowed.get(each.topic)
+        if allowed is None:
+            allowed = is_allowed[each.topic] = access.allows_on_topic(Operation.READ, each.topic)
+        known = by_name.get(each.topic)
+        if not allowed:
+            errors.append(ErrorCode.topic_authorization_failed)
+        elif known is None or known.partitions.get(each.partition) is None:
+            errors.append(ErrorCode.unknown_topic_or_partition)
+        else:
+            errors.append(None)
+    return errors
+
+
+def _partition_data(found: FetchedData, leader: CurrentLeader | None, version: int) -> fetch.PartitionData:
+    error = found.error
+    if error is ErrorCode.kafka_storage_error and version < _FIRST_VERSION_WITH_STORAGE_ERROR:
+        error = ErrorCode.not_leader_or_follower
+    aborted = None
+    if found.aborted is not None:
+        aborted = tuple(
+            [
+                fetch.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in found.aborted
+            ]
+        )
+    return fetch.PartitionData(
+        partition_index=found.asked.partition,
+        error_code=error,
+        high_watermark=found.high_watermark,
+        last_stable_offset=found.last_stable_offset,
+        log_start_offset=found.log_start_offset,
+        diverging_epoch=fetch.EpochEndOffset()
+        if found.diverging is None
+        else fetch.EpochEndOffset(epoch=found.diverging.leader_epoch, end_offset=found.diverging.end_offset),
+        current_leader=fetch.LeaderIdAndEpoch()
+        if leader is None
+        else fetch.LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch),
+        aborted_transactions=aborted,
+        records=_joined(found.records),
+    )
+
+
+def _joined(pieces: Sequence[bytes | memoryview]) -> Records:
+    """Never null, which librdkafka takes for damage. A read ends with its segment, so there is one piece as a rule."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return b"".join(pieces)

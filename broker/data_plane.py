@@ -1,0 +1,137 @@
+"""What the handlers of the data APIs work with: the partitions of this broker, fetch sessions, and the requests that
+wait.
+
+Sans-IO. A handler appends or reads, and calls `settle_soon`: what the partitions noted in their outbox is done once for
+all requests of a turn of the loop, after their handlers, never inside an append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+from uuid import UUID
+
+from kquorum.broker.fetch.sessions import FetchSessions
+from kquorum.broker.fetch.waits import Wait, Waits
+from kquorum.broker.log.errors import KafkaStorageError, LogError, NotLeaderOrFollower
+from kquorum.broker.log.partition_log import PartitionLog
+from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.replica.partition import Partition, TopicPartition
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.messages.error_codes import ErrorCode
+
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class UnknownTopicOrPartition(LogError):
+    """The image has no such partition."""
+
+    error_code = ErrorCode.unknown_topic_or_partition
+
+
+class UnknownTopicId(LogError):
+    """The image has no topic with this id, or the partition here belongs to another topic of its name."""
+
+    error_code = ErrorCode.unknown_topic_id
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryUsage:
+    """A log directory with the logs in it; -1 where the file system does not say how large it is."""
+
+    path: str
+    is_offline: bool = False
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    logs: tuple[PartitionLog, ...] = ()
+
+
+class HostedPartitions(Protocol):
+    """The partitions with a replica on this broker."""
+
+    def online(self, topic_partition: TopicPartition) -> Partition | None: ...
+
+    def is_offline(self, topic_partition: TopicPartition) -> bool:
+        """Whether its log directory has failed."""
+        ...
+
+    def all_online(self) -> Iterable[Partition]: ...
+
+    def directories(self) -> Mapping[UUID, DirectoryUsage]:
+        """By directory id."""
+        ...
+
+
+class NoPartitions:
+    """Of a broker that is made without data logs: each partition is another broker's."""
+
+    def online(self, topic_partition: TopicPartition) -> Partition | None:  # noqa: ARG002 - the protocol's
+        return None
+
+    def is_offline(self, topic_partition: TopicPartition) -> bool:  # noqa: ARG002 - the protocol's
+        return False
+
+    def all_online(self) -> Iterable[Partition]:
+        return ()
+
+    def directories(self) -> Mapping[UUID, DirectoryUsage]:
+        return {}
+
+
+@dataclass(slots=True, kw_only=True)
+class DataPlane:
+    """One for all listeners of a broker. `now_ms` is the node's clock; `settle_soon` has what the partitions noted done
+    when the handlers of this turn are through."""
+
+    partitions: HostedPartitions
+    sessions: FetchSessions
+    producer_ids: ProducerIds
+    now_ms: Callable[[], int]
+    settle_soon: Callable[[], None]
+    fetch_max_bytes: int
+    waits: Waits = field(default_factory=Waits)
+
+    def find(
+        self, image: MetadataImage, topic: str, partition: int, topic_id: UUID | None = None
+    ) -> Partition:
+        """Raises UnknownTopicOrPartition, UnknownTopicId, KafkaStorageError, or NotLeaderOrFollower where the partition
+        is another broker's, or this broker has not opened its log yet."""
+        found = self.partitions.online(TopicPartition(topic, partition))
+        if found is not None:
+            if topic_id is not None and found.topic_id != topic_id:
+                raise UnknownTopicId(f"{topic}-{partition} has the topic id {found.topic_id}, not {topic_id}")
+            return found
+        if self.partitions.is_offline(TopicPartition(topic, partition)):
+            raise KafkaStorageError(f"the log directory of {topic}-{partition} is offline")
+        known = image.topics.by_name.get(topic)
+        if known is None or known.partitions.get(partition) is None:
+            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
+        raise NotLeaderOrFollower(f"this broker has no replica of {topic}-{partition}")
+
+    def wait(self, wait: Wait) -> None:
+        """A request that its first look did not answer. Its timer is set when the outbox is settled."""
+        if wait.deadline_ms <= self.now_ms():
+            wait.expire(self.now_ms())
+            return
+        self.waits.add(wait)
+        self.settle_soon()
+
+
+def data_plane_without_logs() -> DataPlane:
+    return DataPlane(
+        partitions=NoPartitions(),
+        sessions=FetchSessions(0, _NO_ENTROPY),
+        producer_ids=ProducerIds(-1),
+        now_ms=lambda: 0,
+        settle_soon=lambda: None,
+        fetch_max_bytes=0,
+    )
+
+
+class _NoEntropy:
+    def randint(self, low: int, high: int) -> int:  # noqa: ARG002 - the protocol's
+        raise AssertionError("no session is made without slots")
+
+
+_NO_ENTROPY: Final = _NoEntropy()

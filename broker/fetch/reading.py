@@ -1,0 +1,235 @@
+"""Read several partitions for one Fetch: in their order, within the bounds of the request, errors by partition.
+
+The first partition with records is given at least one whole batch, however large, so that its reader gets on; the
+others share what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kquorum.broker.fetch.sessions import FetchedPartition
+from kquorum.broker.fetch.waits import Wait
+from kquorum.broker.log.errors import LogError, OffsetOutOfRange
+from kquorum.broker.log.partition_log import AbortedTransaction, EpochEnd, Isolation
+from kquorum.broker.replica.partition import Partition, PartitionRead, TopicPartition, Wake
+from kquorum.wire.messages.error_codes import ErrorCode
+
+CONSUMER: Final = -1
+UNKNOWN: Final = -1
+NO_RECORDS: Final = b""
+
+Find = Callable[[FetchedPartition], Partition]
+"""The partition, or a LogError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchBounds:
+    """Who reads, and how much. `replica_id` is CONSUMER, or below for consumers that debug."""
+
+    replica_id: int = CONSUMER
+    replica_epoch: int = UNKNOWN
+    isolation: Isolation = Isolation.HIGH_WATERMARK
+    min_bytes: int = 1
+    max_bytes: int
+    leader_only: bool = True
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+@dataclass(slots=True)
+class FetchedData:
+    """The answer for one partition. `records` are pieces of the log, in order."""
+
+    asked: FetchedPartition
+    error: ErrorCode = ErrorCode.none
+    high_watermark: int = UNKNOWN
+    last_stable_offset: int = UNKNOWN
+    log_start_offset: int = UNKNOWN
+    records: Sequence[bytes | memoryview] = ()
+    size_bytes: int = 0
+    aborted: Sequence[AbortedTransaction] | None = None
+    diverging: EpochEnd | None = None
+
+    @property
+    def has_to_be_told(self) -> bool:
+        """Not worth to wait over."""
+        return self.error is not ErrorCode.none or self.diverging is not None
+
+
+def read_partitions(
+    now_ms: int, asked: Sequence[FetchedPartition], bounds: FetchBounds, find: Find, *, counts: bool
+) -> list[FetchedData]:
+    """`counts`: a follower's fetch offsets are its progress. Those of a fetch that waited counted when it came."""
+    left = bounds.max_bytes
+    at_least_one = True
+    answers = []
+    for each in asked:
+        found = _read(now_ms, each, bounds, find, min(each.max_bytes, left), at_least_one, counts)
+        if found.size_bytes:
+            at_least_one = False
+            left = max(0, left - found.size_bytes)
+        answers.append(found)
+    return answers
+
+
+def _read(
+    now_ms: int,
+    asked: FetchedPartition,
+    bounds: FetchBounds,
+    find: Find,
+    max_bytes: int,
+    at_least_one: bool,
+    counts: bool,
+) -> FetchedData:
+    try:
+        found = _read_partition(now_ms, find(asked), asked, bounds, max(max_bytes, 0), at_least_one, counts)
+    except LogError as error:
+        return FetchedData(asked, type(error).error_code)
+    answer = FetchedData(
+        asked,
+        high_watermark=found.high_watermark,
+        last_stable_offset=found.last_stable_offset,
+        log_start_offset=found.log_start_offset,
+        diverging=found.diverging,
+    )
+    if found.records is not None:
+        answer.records = found.records.pieces
+        answer.size_bytes = found.records.size_bytes
+        if bounds.isolation is Isolation.COMMITTED:
+            answer.aborted = found.records.aborted_transactions or ()
+    return answer
+
+
+def _read_partition(
+    now_ms: int,
+    partition: Partition,
+    asked: FetchedPartition,
+    bounds: FetchBounds,
+    max_bytes: int,
+    at_least_one: bool,
+    counts: bool,
+) -> PartitionRead:
+    if bounds.is_follower:
+        return partition.read_as_follower(
+            now_ms,
+            bounds.replica_id,
+            asked.offset,
+            max_bytes=max_bytes,
+            at_least_one_batch=at_least_one,
+            current_leader_epoch=asked.current_leader_epoch,
+            last_fetched_epoch=asked.last_fetched_epoch,
+            log_start_offset=asked.log_start_offset,
+            broker_epoch=bounds.replica_epoch,
+            counts=counts,
+        )
+    return partition.read(
+        asked.offset,
+        max_bytes=max_bytes,
+        isolation=bounds.isolation,
+        at_least_one_batch=at_least_one,
+        current_leader_epoch=asked.current_leader_epoch,
+        last_fetched_epoch=asked.last_fetched_epoch,
+        leader_only=bounds.leader_only,
+    )
+
+
+def bound_of(partition: Partition, isolation: Isolation) -> int:
+    """Up to where a reader may read."""
+    log = partition.log
+    if isolation is Isolation.LOG_END:
+        return log.log_end_offset
+    return log.high_watermark if isolation is Isolation.HIGH_WATERMARK else log.last_stable_offset
+
+
+@dataclass(slots=True)
+class _Awaited:
+    """`counted_to` is up to where the bytes of the partition are in `size_bytes`, which only grows: so that many small
+    appends cost a reader that waits for many bytes one reading together, not one each."""
+
+    asked: FetchedPartition
+    counted_to: int
+    size_bytes: int
+
+
+class FetchWait(Wait):
+    """Until there are as many bytes as the reader wants, or one of its partitions has an error.
+
+    `answer` reads again from the start: what there is then is answered, whatever was counted here.
+    """
+
+    def __init__(
+        self,
+        waiting: Sequence[FetchedData],
+        bounds: FetchBounds,
+        find: Find,
+        deadline_ms: int,
+        answer: Callable[[], None],
+        end: Callable[[], None],
+    ) -> None:
+        self._awaited = {
+            TopicPartition(each.asked.topic or "", each.asked.partition): _Awaited(
+                each.asked, each.asked.offset, 0
+            )
+            for each in waiting
+        }
+        wakes_on = Wake.LOG_END if bounds.isolation is Isolation.LOG_END else Wake.HIGH_WATERMARK
+        super().__init__(tuple(self._awaited), wakes_on | Wake.ROLE, deadline_ms)
+        self._bounds = bounds
+        self._find = find
+        self._answer = answer
+        self._end = end
+        self._size_bytes = sum(self._count_again(each) for each in self._awaited.values())
+        self.forget: Callable[[], None] = lambda: None
+
+    def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:  # noqa: ARG002 - the port's
+        try:
+            for topic_partition in woken:
+                awaited = self._awaited[topic_partition]
+                self._size_bytes -= awaited.size_bytes
+                self._size_bytes += self._count_again(awaited)
+        except LogError:
+            self._finish()
+            return True
+        if self._size_bytes < self._bounds.min_bytes:
+            return False
+        self._finish()
+        return True
+
+    def expire(self, now_ms: int) -> None:  # noqa: ARG002 - the port's
+        self._finish()
+
+    def give_up(self) -> None:
+        self.forget()
+        self._end()
+
+    def _finish(self) -> None:
+        self.forget()
+        self._answer()
+
+    def _count_again(self, awaited: _Awaited) -> int:
+        """The bytes that this partition would give, at most those that the reader wants of it. Raises LogError."""
+        asked, bounds = awaited.asked, self._bounds
+        partition = self._find(asked)
+        partition.check_readable(
+            asked.current_leader_epoch, leader_only=bounds.is_follower or bounds.leader_only
+        )
+        if asked.offset > partition.log.log_end_offset:
+            raise OffsetOutOfRange("the log was truncated while the reader waited")
+        bound = bound_of(partition, bounds.isolation)
+        left = min(asked.max_bytes, bounds.max_bytes) - awaited.size_bytes
+        if bound <= awaited.counted_to or left <= 0:
+            return awaited.size_bytes
+        if bounds.min_bytes <= 1:
+            awaited.size_bytes += 1
+        else:
+            found = partition.log.read(
+                awaited.counted_to, max_bytes=left, isolation=bounds.isolation, at_least_one_batch=True
+            )
+            awaited.size_bytes += found.size_bytes
+        awaited.counted_to = bound
+        return awaited.size_bytes

@@ -1,0 +1,303 @@
+"""Fetch sessions (KIP-227): a reader of many partitions names in each request only what changed, and the broker answers
+only about partitions that have news.
+
+Sans-IO: entropy and time are arguments. A session is bound to the principal that began it: nothing but its id names it,
+and an id may be guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kquorum.raft.ports import RandomSource
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.fetch import FetchRequest
+from kquorum.wire.uuids import ZERO_UUID
+
+NO_SESSION: Final = 0
+_INITIAL_EPOCH: Final = 0
+_FINAL_EPOCH: Final = -1
+_INT_MAX: Final = 2**31 - 1
+# A session that was used since is not evicted.
+EVICTABLE_AFTER_MS: Final = 120_000
+_FIRST_VERSION_WITH_SESSIONS: Final = 7
+_FIRST_VERSION_WITH_IDS: Final = 13
+
+NameOf = Callable[[UUID], str | None]
+
+
+class FetchKey(NamedTuple):
+    """Of a partition: by id where the reader gives one, else by name."""
+
+    topic: UUID | str
+    partition: int
+
+
+@dataclass(slots=True, eq=False)
+class FetchedPartition:
+    """What a reader wants of one partition. `topic` is None as long as no topic with this id is known here.
+
+    The last two fields are what the last answer said: -1 before any, and after an error.
+    """
+
+    topic_id: UUID
+    topic: str | None
+    partition: int
+    offset: int
+    max_bytes: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    log_start_offset: int
+    told_high_watermark: int = -1
+    told_log_start_offset: int = -1
+
+    @property
+    def key(self) -> FetchKey:
+        if self.topic_id != ZERO_UUID:
+            return FetchKey(self.topic_id, self.partition)
+        assert self.topic is not None, "a partition has an id or a name"
+        return FetchKey(self.topic, self.partition)
+
+    def take_over(self, request: FetchedPartition) -> None:
+        self.offset = request.offset
+        self.max_bytes = request.max_bytes
+        self.current_leader_epoch = request.current_leader_epoch
+        self.last_fetched_epoch = request.last_fetched_epoch
+        self.log_start_offset = request.log_start_offset
+
+
+@dataclass(slots=True, kw_only=True)
+class FetchNews:
+    """What a session has to know of one partition's answer."""
+
+    partition: FetchedPartition
+    error: ErrorCode
+    high_watermark: int
+    log_start_offset: int
+    has_records: bool
+    has_to_be_told: bool
+    """A diverging epoch or a preferred replica."""
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    id: int
+    principal: str
+    is_privileged: bool
+    """A follower's: consumers' sessions go before it."""
+    uses_ids: bool
+    created_ms: int
+    used_ms: int
+    epoch: int = 1
+    """That of the next request."""
+    partitions: dict[FetchKey, FetchedPartition] = field(default_factory=dict)
+
+
+def _next_epoch(epoch: int) -> int:
+    return _FINAL_EPOCH if epoch < 0 else 1 if epoch == _INT_MAX else epoch + 1
+
+
+class FetchContext:
+    """One request as its session sees it: what is to be read, and which answers are sent."""
+
+    def __init__(
+        self,
+        partitions: Sequence[FetchedPartition] = (),
+        *,
+        error: ErrorCode = ErrorCode.none,
+        session: _Session | None = None,
+        epoch: int = 0,
+        begin: Callable[[int, Sequence[FetchNews]], int] | None = None,
+    ) -> None:
+        self.partitions = partitions
+        self.error = error
+        self._session = session
+        self._epoch = epoch
+        self._begin = begin
+
+    @property
+    def is_incremental(self) -> bool:
+        return self._session is not None
+
+    def answer(self, now_ms: int, news: Sequence[FetchNews]) -> tuple[ErrorCode, int, list[bool]]:
+        """The error of the whole answer, the session's id, and for each partition whether it is in the answer."""
+        session = self._session
+        if session is None:
+            session_id = NO_SESSION if self._begin is None else self._begin(now_ms, news)
+            return ErrorCode.none, session_id, [True] * len(news)
+        if session.epoch != self._epoch:
+            # Another request of the session came while this one waited: the client has sent it again.
+            return ErrorCode.invalid_fetch_session_epoch, session.id, [False] * len(news)
+        return ErrorCode.none, session.id, [_is_news(session, each) for each in news]
+
+
+def _is_news(session: _Session, news: FetchNews) -> bool:
+    """Take note of what this answer says. A partition whose records are sent goes behind all others, so that all
+    have their share of a full answer; not one whose high watermark moved (KAFKA-12330)."""
+    partition = news.partition
+    is_in_answer = news.has_records or news.has_to_be_told or news.error is not ErrorCode.none
+    if news.high_watermark != partition.told_high_watermark:
+        partition.told_high_watermark = news.high_watermark
+        is_in_answer = True
+    if news.log_start_offset != partition.told_log_start_offset:
+        partition.told_log_start_offset = news.log_start_offset
+        is_in_answer = True
+    if news.error is not ErrorCode.none:
+        # The next good answer is sent, whatever it says.
+        partition.told_high_watermark = -1
+    if news.has_records and partition.key in session.partitions:
+        session.partitions[partition.key] = session.partitions.pop(partition.key)
+    return is_in_answer
+
+
+class FetchSessions:
+    """At most `slots` sessions; with 0 none is made, and each reader names all partitions in each request."""
+
+    def __init__(self, slots: int, random_source: RandomSource) -> None:
+        self._slots = slots
+        self._random = random_source
+        # The one that was used longest ago comes first.
+        self._sessions: dict[int, _Session] = {}
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def cached_partitions(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def begin(
+        self,
+        now_ms: int,
+        request: FetchRequest,
+        version: int,
+        *,
+        principal: str,
+        is_follower: bool,
+        name_of: NameOf,
+    ) -> FetchContext:
+        asked = list(_asked(request, version, name_of))
+        if version < _FIRST_VERSION_WITH_SESSIONS:
+            return FetchContext(asked)
+        known = self._sessions.get(request.session_id)
+        if known is not None and known.principal != principal:
+            known = None
+        if request.session_epoch in (_INITIAL_EPOCH, _FINAL_EPOCH):
+            if known is not None:
+                del self._sessions[known.id]
+            if request.session_epoch == _FINAL_EPOCH:
+                return FetchContext(asked)
+            return FetchContext(
+                asked, begin=self._beginner(principal, is_follower, version >= _FIRST_VERSION_WITH_IDS)
+            )
+        if known is None:
+            return FetchContext(error=ErrorCode.fetch_session_id_not_found)
+        return self._go_on(now_ms, known, request, version, asked, name_of)
+
+    def _go_on(
+        self,
+        now_ms: int,
+        session: _Session,
+        request: FetchRequest,
+        version: int,
+        asked: Iterable[FetchedPartition],
+        name_of: NameOf,
+    ) -> FetchContext:
+        if session.epoch != request.session_epoch:
+            return FetchContext(error=ErrorCode.invalid_fetch_session_epoch)
+        if session.uses_ids != (version >= _FIRST_VERSION_WITH_IDS):
+            return FetchContext(error=ErrorCode.fetch_session_topic_id_error)
+        partitions = session.partitions
+        for each in asked:
+            key = each.key
+            cached = partitions.get(key)
+            if cached is None:
+                partitions[key] = each
+            else:
+                cached.take_over(each)
+        for topic in request.forgotten_topics_data:
+            name: UUID | str = topic.topic_id if session.uses_ids else topic.topic
+            for index in topic.partitions:
+                partitions.pop(FetchKey(name, index), None)
+        if not partitions:
+            del self._sessions[session.id]
+            return FetchContext()
+        for each in partitions.values():
+            if each.topic is None:
+                each.topic = name_of(each.topic_id)
+        session.used_ms = now_ms
+        session.epoch = _next_epoch(session.epoch)
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        return FetchContext(list(partitions.values()), session=session, epoch=session.epoch)
+
+    def _beginner(
+        self, principal: str, is_follower: bool, uses_ids: bool
+    ) -> Callable[[int, Sequence[FetchNews]], int]:
+        def begin(now_ms: int, news: Sequence[FetchNews]) -> int:
+            """The session is made when its first request is answered, from what that answer told."""
+            if not self._make_room(now_ms, is_follower, len(news)):
+                return NO_SESSION
+            session = _Session(self._new_id(), principal, is_follower, uses_ids, now_ms, now_ms)
+            for each in news:
+                partition = each.partition
+                is_good = each.error is ErrorCode.none
+                partition.told_high_watermark = each.high_watermark if is_good else -1
+                partition.told_log_start_offset = each.log_start_offset
+                session.partitions[partition.key] = partition
+            self._sessions[session.id] = session
+            return session.id
+
+        return begin
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._random.randint(1, _INT_MAX)
+            if session_id not in self._sessions:
+                return session_id
+
+    def _make_room(self, now_ms: int, is_privileged: bool, size: int) -> bool:
+        """Whether there is room for a session of `size` partitions, if need be by the end of another."""
+        if self._slots <= 0 or not size:
+            return False
+        if len(self._sessions) < self._slots:
+            return True
+        oldest = next(iter(self._sessions.values()))
+        victim: _Session | None = oldest
+        if now_ms - oldest.used_ms <= EVICTABLE_AFTER_MS:
+            evictable = [
+                each
+                for each in self._sessions.values()
+                if now_ms - each.created_ms > EVICTABLE_AFTER_MS or (is_privileged and not each.is_privileged)
+            ]
+            victim = min(evictable, key=_rank, default=None)
+            if victim is None or (is_privileged, size) < (victim.is_privileged, len(victim.partitions)):
+                return False
+        assert victim is not None, "the oldest, or the smallest that may go"
+        del self._sessions[victim.id]
+        self.evictions += 1
+        return True
+
+
+def _rank(session: _Session) -> tuple[bool, int, int]:
+    return session.is_privileged, len(session.partitions), session.id
+
+
+def _asked(request: FetchRequest, version: int, name_of: NameOf) -> Iterator[FetchedPartition]:
+    for topic in request.topics:
+        topic_id = topic.topic_id if version >= _FIRST_VERSION_WITH_IDS else ZERO_UUID
+        name = name_of(topic_id) if version >= _FIRST_VERSION_WITH_IDS else topic.topic
+        for each in topic.partitions:
+            yield FetchedPartition(
+                topic_id,
+                name,
+                each.partition,
+                each.fetch_offset,
+                each.partition_max_bytes,
+                each.current_leader_epoch,
+                each.last_fetched_epoch,
+                each.log_start_offset,
+            )

@@ -1,0 +1,111 @@
+"""Requests that wait for partitions: producers for their followers, readers for records (Kafka's purgatories).
+
+Sans-IO. A wait is looked at when an event wakes one of its partitions, and ends then or at its deadline; it answers
+exactly once. An event costs only the waits of its partition that it concerns: an append wakes followers that wait for
+the end of the log, and no consumer, which waits for the high watermark.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from kquorum.broker.replica.partition import TopicPartition, Wake
+
+# Waits that ended leave their entry in the heap of deadlines; so many of them are too many.
+_MOST_ENDED: Final = 1_000
+
+
+class Wait(ABC):
+    """One request that waits. `look` and `expire` answer it, never from within `Waits.add`."""
+
+    def __init__(self, partitions: Collection[TopicPartition], wakes_on: Wake, deadline_ms: int) -> None:
+        self.partitions = partitions
+        self.wakes_on = wakes_on
+        self.deadline_ms = deadline_ms
+
+    @abstractmethod
+    def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
+        """Answer if what was waited for is there; whether that was so. `woken` are those of its own partitions that
+        something happened to."""
+
+    @abstractmethod
+    def expire(self, now_ms: int) -> None:
+        """Answer with what is there at the deadline."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """The broker stops: the client's connection ends."""
+
+
+class Waits:
+    def __init__(self) -> None:
+        self._of_partition: dict[TopicPartition, dict[Wait, None]] = {}
+        self._open: set[Wait] = set()
+        self._deadlines: list[tuple[int, int, Wait]] = []
+        self._added = 0
+        self._is_closed = False
+        self.expired = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, wait: Wait) -> None:
+        """After its first look, which found that it has to wait."""
+        if self._is_closed:
+            wait.give_up()
+            return
+        self._open.add(wait)
+        for each in wait.partitions:
+            self._of_partition.setdefault(each, {})[wait] = None
+        self._added += 1
+        heapq.heappush(self._deadlines, (wait.deadline_ms, self._added, wait))
+
+    def remove(self, wait: Wait) -> None:
+        """Its client is gone, or it was answered; no effect on one that has ended."""
+        if wait not in self._open:
+            return
+        self._open.remove(wait)
+        for each in wait.partitions:
+            waiting = self._of_partition[each]
+            waiting.pop(wait, None)
+            if not waiting:
+                del self._of_partition[each]
+        if len(self._deadlines) > 2 * len(self._open) + _MOST_ENDED:
+            self._deadlines = [entry for entry in self._deadlines if entry[2] in self._open]
+            heapq.heapify(self._deadlines)
+
+    def wake(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
+        """Each wait is looked at once, however many of its partitions are woken."""
+        concerned: dict[Wait, dict[TopicPartition, Wake]] = {}
+        for topic_partition, why in woken.items():
+            for wait in self._of_partition.get(topic_partition, ()):
+                if wait.wakes_on & why:
+                    concerned.setdefault(wait, {})[topic_partition] = why
+        for wait, reasons in concerned.items():
+            # One that a look before has ended is not looked at again.
+            if wait in self._open and wait.look(now_ms, reasons):
+                self.remove(wait)
+
+    def expire(self, now_ms: int) -> None:
+        deadlines = self._deadlines
+        while deadlines and (deadlines[0][0] <= now_ms or deadlines[0][2] not in self._open):
+            wait = heapq.heappop(deadlines)[2]
+            if wait in self._open:
+                self.remove(wait)
+                self.expired += 1
+                wait.expire(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        while self._deadlines and self._deadlines[0][2] not in self._open:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def close(self) -> None:
+        """Give up all waits, and those that come later."""
+        self._is_closed = True
+        for wait in tuple(self._open):
+            self.remove(wait)
+            wait.give_up()

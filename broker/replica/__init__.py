@@ -1,0 +1,1 @@
+"""Replication of partitions: leader, follower, in-sync replicas, high watermark. Without clock, socket or file."""

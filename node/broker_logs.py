@@ -1,0 +1,143 @@
+"""The log manager of a broker on the event loop: its logs for the replicas, and its background work in a thread."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from kquorum.broker.adapters.log.disk_log import DiskLog
+from kquorum.broker.adapters.log.log_manager import DiskWork, LogManager
+from kquorum.broker.replica.partition import TopicPartition
+from kquorum.storage.errors import EnvironmentFault
+
+log = logging.getLogger("broker.log_manager")
+
+TICK_EVERY_S = 1.0
+
+
+class CleanerPace:
+    """Holds the cleaner's thread to a rate: bytes/s read and written (`log.cleaner.io.max.bytes.per.second`)."""
+
+    def __init__(self, max_bytes_per_s: float) -> None:
+        self._max_bytes_per_s = max_bytes_per_s
+        self._free_s = 0.0
+        self._is_stopped = threading.Event()
+
+    def pause(self, count: int) -> None:
+        """For the cleaner's thread."""
+        now_s = time.monotonic()
+        self._free_s = max(self._free_s, now_s) + count / self._max_bytes_per_s
+        if self._free_s > now_s:
+            self._is_stopped.wait(self._free_s - now_s)
+
+    def stop(self) -> None:
+        """Nothing pauses from now on: the piece of work that is under way ends soon."""
+        self._is_stopped.set()
+
+
+class BrokerLogs:
+    """Implements broker.replica.replica_manager.PartitionLogs. Made and used on the loop."""
+
+    def __init__(
+        self, manager: LogManager, now_ms: Callable[[], int], *, cleaner_backoff_ms: int | None = None
+    ) -> None:
+        """`cleaner_backoff_ms` is how long the cleaner rests when no log is due; None: there is no cleaner."""
+        self._manager = manager
+        self._now_ms = now_ms
+        self._cleaner_backoff_ms = cleaner_backoff_ms
+        self._tasks: list[asyncio.Task[None]] = []
+        self._running = set[asyncio.Future[None]]()
+
+    @property
+    def manager(self) -> LogManager:
+        return self._manager
+
+    def open(
+        self, topic_partition: TopicPartition, topic_id: UUID, *, directory_id: UUID, is_new: bool
+    ) -> DiskLog:
+        return self._manager.get_or_create(
+            *topic_partition, topic_id, now_ms=self._now_ms(), directory_id=directory_id, is_new=is_new
+        )
+
+    def delete(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
+        found = self._manager.get(*topic_partition)
+        if found is None or found.topic_id == topic_id:
+            self._manager.delete(*topic_partition, now_ms=self._now_ms())
+
+    def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """The log manager writes them from its logs, with its other checkpoints."""
+
+    async def load(self, is_stray: Callable[[str, int, UUID | None], bool]) -> None:
+        """In a thread: after a crash segments are read again, and heartbeats must go on meanwhile. Raises
+        FolderNotOfLog and PartitionFoundTwice."""
+        await asyncio.to_thread(self._manager.load, self._now_ms(), is_stray=is_stray)
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._tick(), name="log-manager"))
+        if self._cleaner_backoff_ms is not None:
+            self._tasks.append(
+                loop.create_task(self._clean(self._cleaner_backoff_ms / 1000), name="log-cleaner")
+            )
+
+    async def close(self, broker_epoch: int) -> None:
+        """When nothing is appended any more."""
+        if not self._tasks:
+            return
+        self._manager.cancel_cleaning()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        if self._running:
+            await asyncio.wait(self._running)
+        await asyncio.to_thread(self._manager.close, broker_epoch)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_EVERY_S)
+            try:
+                works = self._manager.tick(self._now_ms())
+                if works:
+                    await self._finish(works)
+            except EnvironmentFault as error:
+                log.error("%s", error)
+            except Exception:
+                # Retention, flushes and checkpoints of the other logs go on.
+                log.exception("a turn of the log manager failed")
+
+    async def _clean(self, backoff_s: float) -> None:
+        """Compaction, piece by piece, each in a thread."""
+        while True:
+            try:
+                work = self._manager.clean(self._now_ms())
+                if work is not None:
+                    await self._finish((work,))
+            except Exception:
+                log.exception("a turn of the log cleaner failed")
+                work = None
+            if work is None:
+                await asyncio.sleep(backoff_s)
+
+    async def _finish(self, works: Sequence[DiskWork]) -> None:
+        """What was begun is finished although the broker stops: the manager counts on it."""
+        running = asyncio.ensure_future(self._run(works))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        await asyncio.shield(running)
+
+    async def _run(self, works: Sequence[DiskWork]) -> None:
+        errors = await asyncio.to_thread(_run_all, works)
+        for work, error in zip(works, errors, strict=True):
+            work.finish(error)
+
+
+def _run_all(works: Sequence[DiskWork]) -> list[Exception | None]:
+    errors: list[Exception | None] = []
+    for work in works:
+        try:
+            work.run()
+        except EnvironmentFault as error:
+            errors.append(error)
+        else:
+            errors.append(None)
+    return errors

@@ -1,0 +1,250 @@
+"""The data plane of a broker: its logs, the replicas on them, what clients and followers ask of them, and the fetchers
+from other brokers."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from kquorum.broker.adapters.data_plane import DataPlaneRunner
+from kquorum.broker.adapters.log.log_dir import LogDir
+from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager, ManagerIntervals
+from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
+from kquorum.broker.data_plane import DataPlane, DirectoryUsage
+from kquorum.broker.fetch.sessions import FetchSessions
+from kquorum.broker.fetch.waits import Waits
+from kquorum.broker.log.log_config import log_config
+from kquorum.broker.log.partition_log import PartitionLog
+from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.replica.fetcher import FetcherSettings
+from kquorum.broker.replica.partition import Partition, TopicPartition
+from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, is_stray
+from kquorum.metadata.configs.resolution import NodeConfigs
+from kquorum.metadata.configs.table import TOPIC_CONFIGS
+from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs
+from kquorum.metadata.image.configs import TOPIC, ConfigResource
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.node.broker_logs import BrokerLogs, CleanerPace
+from kquorum.node.config.model import NodeConfig
+from kquorum.node.endpoints import inter_broker_listener
+from kquorum.node.folders import NodeFolders
+from kquorum.node.security import cannot_log_in, inter_broker_client
+from kquorum.raft.adapters.clock import MonotonicWallClock
+from kquorum.raft.ports import RandomSource
+
+log = logging.getLogger("node.broker")
+
+_MIN_INSYNC = "min.insync.replicas"
+
+
+class BrokerData:
+    """Made on the loop. Until `start` all partitions are other brokers'; the images before it are history."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        folders: NodeFolders,
+        clock: MonotonicWallClock,
+        random_source: RandomSource,
+        broker_epoch: Callable[[], int],
+        on_failed_directory: Callable[[UUID], None],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._image = MetadataImage.empty()
+        self._has_started = False
+        self._failed: set[UUID] = set()
+        self._paths = dict(zip(folders.log_directory_ids, config.log_dirs, strict=True))
+        self._on_failed_directory = on_failed_directory
+        self._cleaner_pace = CleanerPace(config.log_cleaner_io_max_bytes_per_second)
+        self.logs = BrokerLogs(
+            self._new_log_manager(random_source),
+            clock.now_ms,
+            cleaner_backoff_ms=config.log_cleaner_backoff_ms if config.log_cleaner_enable else None,
+        )
+        self.replicas = ReplicaManager(
+            ReplicaSettings(
+                config.node_id,
+                inter_broker_listener(config),
+                num_replica_fetchers=config.num_replica_fetchers,
+                replica_lag_time_max_ms=config.replica_lag_time_max_ms,
+                checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
+            ),
+            self.logs,
+            fetcher_settings=FetcherSettings(
+                config.node_id,
+                config.replica_fetch_wait_max_ms,
+                config.replica_fetch_min_bytes,
+                config.replica_fetch_response_max_bytes,
+                config.replica_fetch_max_bytes,
+                config.replica_fetch_backoff_ms,
+            ),
+            min_insync_replicas=self._min_insync_replicas,
+        )
+        self.producer_ids = ProducerIds(config.node_id)
+        waits = Waits()
+        self._runner = DataPlaneRunner(self.replicas, waits, clock.now_ms, self._ask_controller)
+        self.plane = DataPlane(
+            partitions=self,
+            sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),
+            producer_ids=self.producer_ids,
+            now_ms=clock.now_ms,
+            settle_soon=self._runner.settle_soon,
+            fetch_max_bytes=config.fetch_max_bytes,
+            waits=waits,
+        )
+        self._fetchers = ReplicaFetchers(
+            self.replicas,
+            FetchConnections(
+                broker_id=config.node_id,
+                request_timeout_ms=config.replica_socket_timeout_ms,
+                now_ms=clock.now_ms,
+                broker_epoch=broker_epoch,
+                security=inter_broker_client(config),
+            ),
+            self._handle_fetched,
+        )
+        self.poke_alter_partition: Callable[[], None] = lambda: None
+
+    # HostedPartitions, for the handlers
+
+    def online(self, topic_partition: TopicPartition) -> Partition | None:
+        return self.replicas.online(topic_partition)
+
+    def is_offline(self, topic_partition: TopicPartition) -> bool:
+        return self.replicas.is_offline(topic_partition)
+
+    def all_online(self) -> Iterable[Partition]:
+        return self.replicas.all_online()
+
+    def directories(self) -> Mapping[UUID, DirectoryUsage]:
+        logs: dict[UUID, list[PartitionLog]] = {}
+        for partition in self.replicas.all_online():
+            logs.setdefault(partition.log.directory_id, []).append(partition.log)
+        return {
+            directory_id: _usage(path, tuple(logs.get(directory_id, ())), directory_id in self._failed)
+            for directory_id, path in self._paths.items()
+        }
+
+    # From start to stop
+
+    def observe(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._image = image
+        if self._has_started:
+            self._change_configs(delta)
+            self.replicas.handle_image(now_ms, delta, image)
+            self._settle()
+
+    async def start(self) -> None:
+        """Load the logs, and lead and follow as the newest image has it. It is as new as the cluster's when the broker
+        was registered: see `ReplicaManager.begin`. Raises FolderNotOfLog and PartitionFoundTwice."""
+        image = self._image
+
+        def is_stray_log(topic: str, partition: int, topic_id: UUID | None) -> bool:
+            return is_stray(image, self._config.node_id, TopicPartition(topic, partition), topic_id)
+
+        trouble = cannot_log_in(self._config)
+        if trouble is not None:
+            log.warning("%s", trouble)
+        await self.logs.load(is_stray_log)
+        self._has_started = True
+        self.replicas.begin(self._clock.now_ms(), self._image)
+        self._runner.start()
+        self._settle()
+
+    def begin_controlled_shutdown(self) -> None:
+        self.replicas.begin_controlled_shutdown()
+
+    async def stop(self, broker_epoch: int) -> None:
+        """After the listeners, when nothing is appended any more. Each directory whose logs were all closed in order
+        gets the mark of that, with the broker's epoch."""
+        await self._fetchers.close()
+        self._runner.close()
+        self._cleaner_pace.stop()
+        await self.logs.close(broker_epoch)
+
+    def directory_failed(self, directory_id: UUID) -> None:
+        self._failed.add(directory_id)
+        self.replicas.directory_failed(directory_id)
+        self._settle()
+
+    # Parts
+
+    def _new_log_manager(self, random_source: RandomSource) -> LogManager:
+        config, now_ms = self._config, self._clock.now_ms()
+        loop = asyncio.get_running_loop()
+
+        def handle_offline(log_dir: LogDir, _lost: Sequence[tuple[str, int]]) -> None:
+            """Logs are loaded in a thread; and no partition is to change inside its own append."""
+            loop.call_soon_threadsafe(self._on_failed_directory, log_dir.directory_id)
+
+        return LogManager(
+            [LogDir(path, directory_id, now_ms=now_ms) for directory_id, path in self._paths.items()],
+            config_of=lambda topic: log_config(self.log_values(topic)),
+            intervals=ManagerIntervals(
+                retention_check_ms=config.log_retention_check_interval_ms,
+                flush_recovery_point_ms=config.log_flush_offset_checkpoint_interval_ms,
+                flush_start_offset_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+                high_watermark_checkpoint_ms=config.replica_high_watermark_checkpoint_interval_ms,
+                producer_expiration_check_ms=config.producer_id_expiration_check_interval_ms,
+                initial_delay_ms=config.log_initial_task_delay_ms,
+            ),
+            cleaner=CleanerSettings(
+                is_enabled=config.log_cleaner_enable,
+                dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size,
+                pause=self._cleaner_pace.pause,
+            ),
+            producer_expiration_ms=config.producer_id_expiration_ms,
+            jitter_below=lambda limit: random_source.randint(0, max(limit - 1, 0)),
+            on_offline=handle_offline,
+        )
+
+    def _change_configs(self, delta: MetadataDelta) -> None:
+        """A topic's own configs change its logs; those of the broker and the cluster are defaults of all topics."""
+        changed = delta.changed_configs
+        if not changed:
+            return
+        topics = {topic for topic, _ in self.logs.manager.logs}
+        if all(each.type == TOPIC for each in changed):
+            topics &= {each.name for each in changed}
+        for topic in topics:
+            self.logs.manager.change_config(topic)
+
+    def _settle(self) -> None:
+        self._fetchers.sync()
+        self._runner.settle_soon()
+
+    def _handle_fetched(self) -> None:
+        self.replicas.fetcher_answered()
+        self._settle()
+
+    def _ask_controller(self) -> None:
+        self.poke_alter_partition()
+
+    def log_values(self, topic: str) -> Mapping[str, str]:
+        """The configs in force for a topic's logs on this broker."""
+        found = effective_topic_configs(
+            self._image, topic, self._config.node_id, self._config.as_kafka_keys()
+        )
+        return {each.name: each.value for each in found if each.value is not None}
+
+    def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
+        own: Mapping[str, str] = image.configs.resources.get(ConfigResource(TOPIC, topic), {})
+        value = own.get(_MIN_INSYNC)
+        if value is None:
+            node = NodeConfigs.of(image, self._config.node_id, self._config.as_kafka_keys())
+            value, _ = node.for_topic(_MIN_INSYNC, TOPIC_CONFIGS[_MIN_INSYNC].default)
+        return int(value or 1)
+
+
+def _usage(path: Path, logs: tuple[PartitionLog, ...], is_offline: bool) -> DirectoryUsage:
+    if is_offline:
+        return DirectoryUsage(str(path.absolute()), is_offline=True)
+    try:
+        disk = shutil.disk_usage(path)
+    except OSError:
+        return DirectoryUsage(str(path.absolute()), logs=logs)
+    return DirectoryUsage(str(path.absolute()), total_bytes=disk.total, usable_bytes=disk.free, logs=logs)

@@ -1,0 +1,172 @@
+"""`log dump` and `log verify` of a partition's folder."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import crc32c
+import pytest
+
+from kquorum.broker.log.log_config import LogConfig
+from kquorum.broker.log.partition_log import AppendOrigin
+from kquorum.cli.commands.log.partition_log import (
+    PartitionCheck,
+    PartitionDump,
+    dump_partition,
+    is_of_partition,
+)
+from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.main import run
+from tests.support.broker.disk_logs import NOW_MS, data, log_dir_at, marker, open_log
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twelve records with keys in several segments, an aborted transaction, and a stop in order."""
+    log = open_log(log_dir_at(tmp_path), LogConfig(segment_bytes=400, index_interval_bytes=1))
+    for number in range(12):
+        sequence = {"producer_id": 5, "producer_epoch": 0, "base_sequence": number}
+        log.append_as_leader(data(f"secret {number}", key=b"k", **sequence), leader_epoch=3, now_ms=NOW_MS)
+    log.append_as_leader(
+        data("gone", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True),
+        leader_epoch=3,
+        now_ms=NOW_MS,
+    )
+    log.append_as_leader(
+        marker(commit=False, producer_id=7), leader_epoch=3, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+    log.close()
+    return log.folder
+
+
+def dumped(path: Path, **fields: object) -> list[dict[str, object]]:
+    lines: list[str] = []
+    request = PartitionDump(path=path, as_json=True, **fields)  # type: ignore[arg-type]
+    assert dump_partition(request, lines.append) is ExitStatus.OK
+    return [json.loads(line) for line in lines]
+
+
+def test_records_are_shown_with_keys_and_producers_and_without_values(folder: Path) -> None:
+    rows = dumped(folder)
+    assert [row["offset"] for row in rows] == list(range(14))
+    assert (rows[0]["kind"], rows[0]["key"], rows[0]["producer_id"]) == ("record", "k", 5)
+    assert rows[0]["value_bytes"] == len("secret 0")
+    assert "secret" not in json.dumps(rows)
+    assert (rows[13]["kind"], rows[13]["marker"], rows[13]["producer_id"]) == ("marker", "abort", 7)
+
+
+def test_values_are_shown_where_asked_for(folder: Path) -> None:
+    assert dumped(folder, values=True)[3]["value"] == "secret 3"
+
+
+def test_offsets_bound_what_is_shown(folder: Path) -> None:
+    assert [row["offset"] for row in dumped(folder, from_offset=3, to_offset=6)] == [3, 4, 5]
+
+
+def test_batches_indexes_and_snapshots_are_shown(folder: Path) -> None:
+    kinds = {row["kind"] for row in dumped(folder, files=True)}
+    assert kinds == {"record", "marker", "index", "time", "producer", "aborted"}
+    batch = dumped(folder, batches=True)[0]
+    assert (batch["codec"], batch["leader_epoch"], batch["base_sequence"]) == ("none", 3, 0)
+    assert dumped(folder / "leader-epoch-checkpoint")[0]["leader_epoch"] == 3
+
+
+def test_a_line_for_the_eye_has_no_value_either(folder: Path) -> None:
+    lines: list[str] = []
+    dump_partition(PartitionDump(path=folder), lines.append)
+    assert "offset=3" in lines[3]
+    assert "secret" not in "".join(lines)
+
+
+def test_a_sound_folder_has_no_findings(folder: Path) -> None:
+    check = PartitionCheck(folder)
+    check.run()
+    assert (check.findings, check.records, check.end_offset) == ([], 14, 14)
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 0x11
+    path.write_bytes(bytes(content))
+
+
+def last(folder: Path, pattern: str) -> Path:
+    return max(each for each in folder.glob(pattern) if each.stat().st_size > 10)
+
+
+@pytest.mark.parametrize(
+    ("harm", "status"),
+    [
+        pytest.param(lambda f: flip(last(f, "*.log"), 70), ExitStatus.DAMAGED_INPUT, id="a batch"),
+        pytest.param(lambda f: flip(last(f, "*.index"), 7), ExitStatus.FAILED, id="an offset index"),
+        pytest.param(lambda f: flip(last(f, "*.timeindex"), 1), ExitStatus.FAILED, id="a time index"),
+        pytest.param(lambda f: last(f, "*.txnindex").unlink(), ExitStatus.FAILED, id="a transaction index"),
+        pytest.param(lambda f: flip(last(f, "*.snapshot"), 30), ExitStatus.FAILED, id="a snapshot"),
+        pytest.param(
+            lambda f: (f / "leader-epoch-checkpoint").write_text("0\n1\n9 0\n"),
+            ExitStatus.FAILED,
+            id="the epochs",
+        ),
+        pytest.param(
+            lambda f: last(f, "*.log").write_bytes(last(f, "*.log").read_bytes()[:-3]),
+            ExitStatus.OK,
+            id="a torn end is cut by a recovery",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(folder: Path, harm: Callable[[Path], object], status: ExitStatus) -> None:
+    harm(folder)
+    check = PartitionCheck(folder)
+    check.run()
+    assert check.findings
+    assert check.status is status
+
+
+def test_folders_of_metadata_and_other_files_are_not_taken_for_a_partition(folder: Path) -> None:
+    assert is_of_partition(folder)
+    assert is_of_partition(next(folder.glob("*.log")))
+    (folder / "quorum-state").write_text("{}")
+    assert not is_of_partition(folder)
+    assert not is_of_partition(folder.parent)
+
+
+def test_a_damaged_checkpoint_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "recovery-point-offset-checkpoint"
+    path.write_text("0\n7\nt 0 1\n")
+    with pytest.raises(CliError, match="recovery-point-offset-checkpoint"):
+        dumped(path)
+
+
+@pytest.mark.slow
+def test_folders_of_real_brokers_are_sound(real_data: Path) -> None:
+    checked = 0
+    for folder in sorted(real_data.glob("*/*-[0-9]*")):
+        if is_of_partition(folder):
+            check = PartitionCheck(folder)
+            check.run()
+            assert check.status is ExitStatus.OK, (folder, check.findings)
+            checked += check.batches
+    assert checked > 10_000
+
+
+def test_records_that_cannot_be_read_are_damage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their batch has the checksum that its bytes give: a program wrote them so."""
+    first = min(folder.glob("*.log"))
+    content = bytearray(first.read_bytes())
+    size = 12 + int.from_bytes(content[8:12], "big")
+    content[61] = 0x7F  # the length of the first record
+    content[17:21] = crc32c.crc32c(bytes(content[21:size])).to_bytes(4, "big")
+    first.write_bytes(content)
+    assert run(["log", "dump", str(folder)]) == ExitStatus.DAMAGED_INPUT
+    assert f"{first}: byte 0: " in capsys.readouterr().err.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--type", "TopicRecord"), ("--topic", "a"), ("--no-noop",), ("--from-time", "1"), ("--to-time", "1")],
+)
+def test_options_that_choose_metadata_are_refused(
+    folder: Path, option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["log", "dump", str(folder), *option]) == ExitStatus.USAGE
+    assert option[0] in capsys.readouterr().err
