@@ -321,7 +321,7 @@ class _FrontConnection(asyncio.BufferedProtocol):
     # The front's side
 
     def drain(self) -> None:
-        """Close when what the server has said has gone out."""
+        """Close when the server behind has closed its end, and all that it said has gone out."""
         self._end()
         self._close_when_sent()
 
@@ -544,7 +544,9 @@ class _FrontConnection(asyncio.BufferedProtocol):
         self._set_muted(is_muted=False)
 
     def _close_when_sent(self) -> None:
-        if not self._outgoing:
+        # A server that stops may have said something that is still on its way here.
+        may_say_more = self._server is not None and not self._server.is_lost
+        if not self._outgoing and not may_say_more:
             self._output.close()
 
 
@@ -562,6 +564,7 @@ class _ServerSide(asyncio.BufferedProtocol):
         self._is_aborted = False
         # It takes nothing now: not open yet, or it leaves what was written waiting.
         self.is_full = True
+        self.is_lost = False
 
     def open(self, loop: asyncio.AbstractEventLoop, connected: socket.socket) -> None:
         self._opening = loop.create_task(loop.create_unix_connection(lambda: self, sock=connected))
@@ -611,7 +614,7 @@ class _ServerSide(asyncio.BufferedProtocol):
         self._front.handle_server_room()
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        self.is_full = True
+        self.is_full = self.is_lost = True
         # Its result refers to this protocol: without this only garbage collection would free both connections.
         self._opening = None
         self._front.handle_server_lost()

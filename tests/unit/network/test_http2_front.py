@@ -436,6 +436,25 @@ def test_what_the_server_said_last_gets_to_the_client(run: RunTest) -> None:
     run(test())
 
 
+def test_what_the_server_says_while_the_front_closes_gets_to_the_client(run: RunTest) -> None:
+    async def test() -> None:
+        async with fronting() as rig:
+            reader, writer = await rig.connect()
+            writer.write(OPENING)
+            await until(lambda: rig.behind.all == len(OPENING))
+            rig.front.stop_accepting()
+            closing = asyncio.ensure_future(rig.front.close())
+            await asyncio.sleep(0)
+            (behind,) = rig.behind.writers.values()
+            behind.write(SETTINGS)
+            behind.close()
+            assert await rest_of(reader) == SETTINGS
+            await closing
+            writer.close()
+
+    run(test())
+
+
 def test_a_client_for_whom_the_server_behind_has_no_place_is_closed_with_the_reason(
     run: RunTest, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -58,13 +58,13 @@ def test_the_stream_goes_on_at_the_same_node_after_its_restart() -> None:
         server = await serve(source)
         changes = stream_from(server.bound_port, told=told, from_offset=2)
         found = await places(changes, 3)
-        await server.stop(0.1)
+        await server.stop()
         source.commit(topic("while-away", 2))
         server = await serve(source, server.bound_port)
         source.commit(topic("later", 3))
         found += await places(changes, 2)
         await changes.aclose()
-        await server.stop(0.1)
+        await server.stop()
         return found
 
     assert run(main) == [
@@ -91,12 +91,12 @@ def test_another_node_takes_over_without_gap_or_repetition() -> None:
             BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=0, fenced=1, in_controlled_shutdown=1)
         )
         found += await places(changes, 1)
-        await servers[0].stop(0.1)
+        await servers[0].stop()
         found += await places(changes, 1)
         source.commit(topic("later", 3))
         found += await places(changes, 1)
         await changes.aclose()
-        await servers[1].stop(0.1)
+        await servers[1].stop()
         return found
 
     assert run(main) == [
@@ -128,7 +128,7 @@ def test_a_node_that_dies_while_it_is_watched_is_not_said_to_want_tls() -> None:
         found.append(((await await_next).offset, "later"))
         await changes.aclose()
         for server in servers:
-            await server.stop(0.1)
+            await server.stop()
         return found
 
     assert run(main) == [(3, "INITIAL_STATE"), (4, "TOPIC_CREATED"), (5, "later")]
@@ -181,7 +181,7 @@ def test_only_the_kinds_asked_for_are_streamed() -> None:
         changes = stream_from(server.bound_port, told=[], from_offset=0, kinds=("PARTITION_CREATED",))
         found = await places(changes, 2)
         await changes.aclose()
-        await server.stop(0.1)
+        await server.stop()
         return found
 
     assert run(main) == [(-1, "INITIAL_STATE"), (3, "PARTITION_CREATED")]
@@ -195,7 +195,7 @@ def test_changes_that_can_no_longer_be_told_are_reported_and_the_watch_goes_on()
         server = await serve(source)
         changes = stream_from(server.bound_port, told=told)
         found = await places(changes, 1)
-        await server.stop(0.1)
+        await server.stop()
         source.commit(topic("while-away", 2))
         source.start = 5
         server = await serve(source, server.bound_port)
@@ -205,7 +205,7 @@ def test_changes_that_can_no_longer_be_told_are_reported_and_the_watch_goes_on()
         source.commit(topic("later", 3))
         last = await await_next
         await changes.aclose()
-        await server.stop(0.1)
+        await server.stop()
         return [*found, (last.offset, last.topic.name)]
 
     assert run(main) == [(3, "INITIAL_STATE"), (5, "later")]
@@ -219,10 +219,10 @@ def test_a_node_of_another_cluster_ends_the_watch() -> None:
         first, second = await serve(source), await serve(other)
         changes = stream_from(first.bound_port, second.bound_port, told=[])
         await places(changes, 1)
-        await first.stop(0.1)
+        await first.stop()
         with pytest.raises(CliError) as caught:
             await anext(changes)
-        await second.stop(0.1)
+        await second.stop()
         return str(caught.value)
 
     message = run(main)
@@ -233,7 +233,7 @@ def test_a_node_of_another_cluster_ends_the_watch() -> None:
 def test_no_answer_is_reported_with_the_addresses_tried() -> None:
     async def main() -> CliError:
         server = await serve(FakeSource())
-        await server.stop(0.1)
+        await server.stop()
         with pytest.raises(CliError) as caught:
             await anext(stream_from(server.bound_port, told=[]))
         assert str(server.bound_port) in str(caught.value)
@@ -249,7 +249,7 @@ def test_an_offset_far_ahead_is_a_usage_error() -> None:
         server = await serve(filled_source())
         with pytest.raises(CliError) as caught:
             await anext(stream_from(server.bound_port, told=[], from_offset=99_999_999))
-        await server.stop(0.1)
+        await server.stop()
         return caught.value
 
     error = run(main)
@@ -297,7 +297,7 @@ def one_change() -> pb.Change:
         source.commit(PartitionChangeRecord(partition_id=0, topic_id=topic_id(1), leader=2, isr=(2,)))
         change = await anext(changes)
         await changes.aclose()
-        await server.stop(0.1)
+        await server.stop()
         return change
 
     return run(main)
