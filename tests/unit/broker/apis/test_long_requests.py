@@ -51,10 +51,10 @@ def test_others_are_served_while_a_long_request_is_answered(api_key: ApiKey, val
         released = threading.Event()
         async with broker(lambda: None) as node, another_client(node) as other:
             # The thread of the long answers is held, so the long request cannot end before the other one.
-            held = asyncio.create_task(node.listener._long_answers.make(released.wait))
+            held = asyncio.create_task(node.listener._long_answers._aside.make(released.wait))
             try:
                 long = asyncio.create_task(node.ask(api_key, values))
-                await eventually(lambda: node.listener._long_answers.under_way > 1)
+                await eventually(lambda: node.listener._long_answers.under_way > 0)
                 await other.call(message_of(ApiKey.API_VERSIONS, NAME), 60_000)
                 is_first = not long.done()
             finally:
