@@ -1,4 +1,5 @@
-"""Clients in other languages: kafkajs through npm, franz-go through Go's modules, kcat where it is installed.
+"""Clients in other languages: kafkajs through npm, franz-go and Sarama through Go's modules, kcat where it is
+installed.
 
 What is fetched is kept in the folder of Kafka's own release (`kafka_release`). Each raises Unavailable with the reason
 where it cannot be had.
@@ -18,6 +19,7 @@ from tests.interop.kafka_release import Unavailable, cache_folder
 
 KAFKAJS = "kafkajs@2.2.4"
 FRANZ_GO = ("github.com/twmb/franz-go@v1.22.2", "github.com/twmb/franz-go/pkg/kadm@v1.19.0")
+SARAMA = ("github.com/IBM/sarama@v1.61.1",)
 _GUARD = Path(__file__).with_name("die_with_parent.py")
 _CLIENTS = Path(__file__).parent / "clients"
 _FETCHED_WITHIN_S = 180
@@ -63,15 +65,23 @@ def kafkajs() -> Program:
 
 
 def franz_go() -> Program:
+    return _go_program("franz", FRANZ_GO)
+
+
+def sarama() -> Program:
+    return _go_program("sarama", SARAMA)
+
+
+def _go_program(name: str, modules: Sequence[str]) -> Program:
     """Built again when its source has changed."""
     go = _tool("go")
-    folder = _folder("franz-go")
-    source, built = _CLIENTS / "franz" / "main.go", folder / "main.go"
-    binary = folder / "franz"
+    folder = _folder(f"go-{name}")
+    source, built = _CLIENTS / name / "main.go", folder / "main.go"
+    binary = folder / name
     if not binary.exists() or not built.exists() or built.read_bytes() != source.read_bytes():
         if not (folder / "go.mod").exists():
             _run([go, "mod", "init", "interop"], folder)
-            _run([go, "get", *FRANZ_GO], folder)
+            _run([go, "get", *modules], folder)
         shutil.copyfile(source, built)
         _run([go, "build", "-o", str(binary), "."], folder)
     return Program([str(binary)])

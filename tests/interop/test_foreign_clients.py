@@ -1,5 +1,5 @@
-"""kafkajs, franz-go and kcat list, describe, create, alter and delete, also while the quorum changes its leader; they
-produce, and those that can without a group consume."""
+"""kafkajs, franz-go, Sarama and kcat list, describe, create, alter and delete, also while the quorum changes its
+leader; they produce, and those that can without a group consume."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kquorum.cli.processes import wait_until
-from tests.interop.foreign_clients import Program, franz_go, kafkajs, kcat
+from tests.interop.foreign_clients import Program, franz_go, kafkajs, kcat, sarama
 from tests.interop.kafka_release import Unavailable
 from tests.support.cluster import PROJECT_ROOT, Cluster
 
@@ -91,6 +91,18 @@ def test_franz_go_administers_produces_and_consumes(cluster: Cluster) -> None:
     assert told["consumed"] == 500
 
 
+@pytest.mark.slow
+def test_sarama_produces_and_consumes(cluster: Cluster) -> None:
+    program = available(sarama)
+    create_topic(cluster, "sarama")
+    with program.running(bootstrap(cluster), "sarama", within_s=WAIT_S) as process:
+        output, _ = process.communicate()
+    assert process.returncode == 0, output
+    told = {step["step"]: step["value"] for step in map(json.loads, output.splitlines())}
+    assert [told[f"produced-{codec}"] for codec in ("none", "gzip", "snappy", "lz4", "zstd")] == [100] * 5
+    assert told["consumed"] == 500
+
+
 def check_administration(cluster: Cluster, told: dict[str, Any]) -> None:
     """And a member of a group is refused at once."""
     assert sorted(told["cluster"]) == list(cluster.broker_ids)
@@ -158,7 +170,7 @@ def test_kcat_lists_and_is_refused_at_once(cluster: Cluster) -> None:
 
 def test_a_program_that_is_not_there_is_a_reason_to_skip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    for find in (kafkajs, franz_go, kcat):
+    for find in (kafkajs, franz_go, sarama, kcat):
         with pytest.raises(Unavailable, match=r"there is no|not installed"):
             find()
 
