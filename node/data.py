@@ -97,9 +97,7 @@ class BrokerData:
             lambda: UUID(int=random_source.randint(0, (1 << 128) - 1)),
             lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
         )
-        self._runner = DataPlaneRunner(
-            self.replicas, waits, clock.now_ms, self._ask_controller, self.groups
-        )
+        self._runner = DataPlaneRunner(self.replicas, waits, clock.now_ms, self._ask_controller, self.groups)
         self.plane = DataPlane(
             partitions=self,
             sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),

@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets`: keys and values, byte for byte as Kafka's group coordinator writes them.
 
 A key is an int16 with the type of the record, then its fields; a value is an int16 with its version, then its fields. A
-null value (tombstone) removes what the key names. Types 0 to 2 belong to offsets and classic groups. The types above are
-those of consumer, share and streams groups (KIP-848, KIP-932, KIP-1071): of these only the group id is read here.
+null value (tombstone) removes what the key names. Types 0 to 2 belong to offsets and classic groups. The types above
+are those of consumer, share and streams groups (KIP-848, KIP-932, KIP-1071): of these only the group id is read here.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class DataPlaneRunner:
             self._ask_controller()
         while woken := replicas.outbox.take_woken():
             self._waits.wake(now_ms, woken)
-            self._groups.handle_woken(now_ms, woken)
+            self._groups.handle_woken(woken)
         if self._groups.is_loading and not self._is_loading:
             self._is_loading = True
             self._loop.call_soon(self._load_groups)

@@ -1,4 +1,5 @@
-"""FindCoordinator (api key 10): which broker coordinates a group. It leads the group's partition of `__consumer_offsets`.
+"""FindCoordinator (api key 10): which broker coordinates a group: the leader of its partition of
+`__consumer_offsets`.
 
 Any broker answers. The first request has the topic created; the client asks again until it has a leader (rules G1.6 to
 G1.16). Transactions have no coordinator yet, and share groups none either.

@@ -87,9 +87,7 @@ def handle_heartbeat(
         return
     now_ms = services.data.now_ms()
     error = shard.classic.heartbeat(now_ms, request)
-    shard.after_writes(
-        now_ms, lambda failed: reply(HeartbeatResponse(error_code=_first(failed, error)))
-    )
+    shard.after_writes(now_ms, lambda failed: reply(HeartbeatResponse(error_code=_first(failed, error))))
     services.data.settle_soon()
 
 

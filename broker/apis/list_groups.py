@@ -34,8 +34,7 @@ def handle_list_groups(
         if (not states or group.state.lower() in states)
         and (not types or group.type in types)
         and (
-            sees_all
-            or access.allows(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, is_asked=False)
+            sees_all or access.allows(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, is_asked=False)
         )
     ]
     return ListGroupsResponse(groups=tuple(sorted(listed, key=lambda group: group.group_id)))

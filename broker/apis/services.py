@@ -85,7 +85,8 @@ class BrokerServices:
     """One for all listeners of a broker.
 
     `authorizer` authorizes clients' requests, except forwarded ones, which the controller authorizes. `topic_creation`
-    is None if `auto.create.topics.enable` is false; `create_internal_topic` does not depend on it. `node_configs` are the keys of this node's config file, `log_dirs`
+    is None if `auto.create.topics.enable` is false; `create_internal_topic` does not depend on it.
+    `node_configs` are the keys of this node's config file, `log_dirs`
     the absolute paths of its folders by directory id.
     """
 

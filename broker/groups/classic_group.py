@@ -60,7 +60,8 @@ class Member:
 @dataclass(slots=True)
 class ClassicGroup:
     """A group without protocol type and members is simple: a consumer that assigns its partitions itself made it by a
-    commit. The first member is the leader. `pending_ids` were handed out to clients that are to join with them (KIP-394).
+    commit. The first member is the leader. `pending_ids` were handed out to clients, which are to join with them
+    (KIP-394).
     """
 
     group_id: str

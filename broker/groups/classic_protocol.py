@@ -1,4 +1,5 @@
-"""The classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup of one partition's groups (rules G4.16 to G4.60).
+"""The classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup of the groups of a partition (rules G4.16
+to G4.60).
 
 Members join, the leader among them assigns the partitions, and each gets its part by its sync. Only the leader's
 assignment and an empty group are written to the log; all else is lost with the coordinator, and members join again.
@@ -7,7 +8,7 @@ assignment and an empty group are written to the log; all else is lost with the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -37,7 +38,7 @@ log = logging.getLogger("broker.groups")
 _FIRST_WITH_REQUIRED_ID: Final = 4
 _FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""A new member waits in its first join beyond its session timeout: it cannot send a heartbeat before it knows its id."""
+"""A new member waits in its first join beyond its session timeout: it sends no heartbeat before it has its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +106,7 @@ class ClassicProtocol:
             reply(_join_error(ErrorCode.group_max_size_reached, request.member_id))
         elif not group.supports(request.protocol_type, _protocols(request)):
             is_known = request.member_id in group.members or request.member_id in group.pending_ids
-            reply(
-                _join_error(ErrorCode.inconsistent_group_protocol, request.member_id if is_known else "")
-            )
+            reply(_join_error(ErrorCode.inconsistent_group_protocol, request.member_id if is_known else ""))
         elif request.member_id:
             self._join_known(now_ms, group, request, client, reply)
         else:
@@ -231,9 +230,7 @@ class ClassicProtocol:
         self._cancel_session(group, former_id)
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.replace_static(former_id, member_id)
-        group.update(
-            member, _protocols(request), _rebalance_timeout_ms(request), request.session_timeout_ms
-        )
+        group.update(member, _protocols(request), _rebalance_timeout_ms(request), request.session_timeout_ms)
         self._set_session(now_ms, group, member_id, request.session_timeout_ms)
         if group.state is not GroupState.STABLE or group.selected_protocol() != group.protocol:
             group.await_join(member, reply)
@@ -403,9 +400,7 @@ class ClassicProtocol:
         elif group is None:
             error = ErrorCode.unknown_member_id
         else:
-            error = check_member(
-                group, request.member_id, request.group_instance_id, request.generation_id
-            )
+            error = check_member(group, request.member_id, request.group_instance_id, request.generation_id)
             if error is ErrorCode.none and (
                 _differs(request.protocol_type, group.protocol_type)
                 or _differs(request.protocol_name, group.protocol)
@@ -466,9 +461,7 @@ class ClassicProtocol:
         member = group.members[member_id]
         self._set_session(now_ms, group, member_id, member.session_timeout_ms)
 
-    def leave(
-        self, now_ms: int, group_id: str, leaving: tuple[MemberIdentity, ...]
-    ) -> LeaveGroupResponse:
+    def leave(self, now_ms: int, group_id: str, leaving: tuple[MemberIdentity, ...]) -> LeaveGroupResponse:
         if not group_id:
             return LeaveGroupResponse(error_code=ErrorCode.invalid_group_id)
         group = self._store.groups.get(group_id)
@@ -618,5 +611,3 @@ def _differs(said: str | None, known: str | None) -> bool:
 def _warn_of_empty(group: ClassicGroup, error: ErrorCode) -> None:
     if error is not ErrorCode.none:
         log.warning("group %s: that it is empty was not written: %s", group.group_id, error.name)
-
-

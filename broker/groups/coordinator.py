@@ -67,7 +67,7 @@ class GroupCoordinator:
 
     # What happens to the partitions
 
-    def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
+    def handle_woken(self, woken: Mapping[TopicPartition, Wake]) -> None:
         for topic_partition, why in woken.items():
             if topic_partition.topic != OFFSETS_TOPIC:
                 continue
@@ -145,10 +145,11 @@ class GroupCoordinator:
         """A transaction ended in a partition: its offsets count, or are gone."""
         topic_partition = partition.topic_partition
         shard = self.shards.get(topic_partition.partition)
-        if topic_partition.topic == OFFSETS_TOPIC and shard is not None and shard.partition is partition:
-            if shard.state is ShardState.ACTIVE:
-                shard.end_transaction(producer_id, record_offset, is_commit=is_commit)
-                shard.advance()
+        if topic_partition.topic != OFFSETS_TOPIC or shard is None or shard.partition is not partition:
+            return
+        if shard.state is ShardState.ACTIVE:
+            shard.end_transaction(producer_id, record_offset, is_commit=is_commit)
+            shard.advance()
 
     # Time
 

@@ -1,4 +1,5 @@
-"""Writes the records of one partition of `__consumer_offsets` and answers when they are committed (rules G2.7 to G2.25).
+"""Writes the records of one partition of `__consumer_offsets` and answers when they are committed (rules G2.7 to
+G2.25).
 
 An answer waits for the high watermark, so none tells of what a new leader may not have. An operation without records
 waits for the records written before it.
@@ -49,11 +50,13 @@ class _Waiting:
 
 
 class GroupLog:
-    """`replay` gets each record of a write, with its offset, before the records are committed."""
+    """`replay` gets each record of a write, with its offset, before the records are committed; `commit_to` the high
+    watermark, before those are answered that waited for it."""
 
-    def __init__(self, partition: Partition, replay: Replay) -> None:
+    def __init__(self, partition: Partition, replay: Replay, commit_to: Callable[[int], None]) -> None:
         self._partition = partition
         self._replay = replay
+        self._commit_to = commit_to
         self._waiting: deque[_Waiting] = deque()
         self._last_written = 0
 
@@ -102,6 +105,7 @@ class GroupLog:
 
     def advance(self) -> None:
         high_watermark = self._partition.log.high_watermark
+        self._commit_to(high_watermark)
         waiting = self._waiting
         while waiting and waiting[0].required_offset <= high_watermark:
             waiting.popleft().done(ErrorCode.none)

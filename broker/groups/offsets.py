@@ -70,9 +70,7 @@ class OffsetStore:
         return OffsetKey(group_id, *place) in self._transactions_of
 
     def in_transactions(self, group_id: str) -> list[Place]:
-        return [
-            Place(key.topic, key.partition) for key in self._transactions_of if key.group_id == group_id
-        ]
+        return [Place(key.topic, key.partition) for key in self._transactions_of if key.group_id == group_id]
 
     @property
     def count(self) -> int:
@@ -93,7 +91,9 @@ class OffsetStore:
         self._in_transactions.setdefault(producer_id, {})[key] = found
         self._transactions_of.setdefault(key, set()).add(producer_id)
 
-    def end_transaction(self, producer_id: int, record_offset: int, *, is_commit: bool) -> Iterable[OffsetKey]:
+    def end_transaction(
+        self, producer_id: int, record_offset: int, *, is_commit: bool
+    ) -> Iterable[OffsetKey]:
         """The keys that the transaction committed. A later plain commit wins (rule G3.35)."""
         pending = self._in_transactions.pop(producer_id, {})
         for key, found in pending.items():

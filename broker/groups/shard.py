@@ -1,8 +1,8 @@
 """One partition of `__consumer_offsets` that this broker leads: its groups, their offsets, their timers.
 
-Sans-IO: `now_ms` is an argument, and the shard reads and writes the log through the partition. A request becomes records;
-their replay changes the offsets; the answer goes out when the records are committed. The members of classic groups are
-not in the log before their leader has assigned partitions (`classic_protocol`).
+Sans-IO: `now_ms` is an argument, and the shard reads and writes the log through the partition. A request becomes
+records; their replay changes the offsets; the answer goes out when the records are committed. The members of classic
+groups are not in the log before their leader has assigned partitions (`classic_protocol`).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class GroupShard:
         self.groups: dict[str, ClassicGroup] = {}
         self.timers = Timers()
         self.offsets = OffsetStore()
-        self.log = GroupLog(partition, self._replay_own)
+        self.log = GroupLog(partition, self._replay_own, self.offsets.commit_to)
         self.classic = ClassicProtocol(self)
         self._settings = settings
         self._new_id = new_id
@@ -320,7 +320,6 @@ class GroupShard:
     def advance(self) -> None:
         """The high watermark moved."""
         if self.state is ShardState.ACTIVE:
-            self.offsets.commit_to(self.partition.log.high_watermark)
             self.log.advance()
 
     def expire(self, now_ms: int) -> None:
@@ -353,7 +352,9 @@ class GroupShard:
         if error is not ErrorCode.none:
             self.after_writes(
                 now_ms,
-                lambda failed: done([failed if failed is not ErrorCode.none else error] * len(commit.offsets)),
+                lambda failed: done(
+                    [failed if failed is not ErrorCode.none else error] * len(commit.offsets)
+                ),
             )
             return
         settings = self.settings
@@ -385,9 +386,7 @@ class GroupShard:
         ]
 
         def written(failed: ErrorCode) -> None:
-            done(
-                [ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large]
-            )
+            done([ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large])
 
         self._write(now_ms, records, written)
 
@@ -482,19 +481,14 @@ class GroupShard:
 
         def written(failed: ErrorCode) -> None:
             done(
-                {
-                    group_id: failed if error is ErrorCode.none else error
-                    for group_id, error in errors.items()
-                }
+                {group_id: failed if error is ErrorCode.none else error for group_id, error in errors.items()}
             )
 
         self._write(now_ms, records, written)
 
     def _may_delete(self, group_id: str) -> ErrorCode:
         if group_id in self._modern:
-            return (
-                ErrorCode.non_empty_group if self._has_modern_members(group_id) else ErrorCode.none
-            )
+            return ErrorCode.non_empty_group if self._has_modern_members(group_id) else ErrorCode.none
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.group_id_not_found
@@ -502,9 +496,7 @@ class GroupShard:
 
     def _tombstones(self, group_id: str) -> list[KeyValue]:
         places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
-        records: list[KeyValue] = [
-            (encode_offset_key(OffsetKey(group_id, *place)), None) for place in places
-        ]
+        records: list[KeyValue] = [(encode_offset_key(OffsetKey(group_id, *place)), None) for place in places]
         if group_id in self._modern:
             return records + _removals(self._modern[group_id])
         return [*records, (encode_group_key(group_id), None)]
@@ -558,9 +550,11 @@ def _has_expired(
         if group.state is GroupState.EMPTY:
             if group.state_timestamp_ms >= 0:
                 since_ms = group.state_timestamp_ms
-        elif group.state is not GroupState.STABLE or group.subscribed is None:
-            return False
-        elif place.topic in group.subscribed:
+        elif (
+            group.state is not GroupState.STABLE
+            or group.subscribed is None
+            or place.topic in group.subscribed
+        ):
             return False
     elif group.members or group.pending_ids:
         return False

@@ -1,4 +1,5 @@
-"""Deadlines by key: to set a key that is set replaces its deadline. The adapter asks for the next and fires what is due."""
+"""Deadlines by key: to set a key that is set replaces its deadline. The adapter asks for the next one and fires what
+is due."""
 
 from __future__ import annotations
 
