@@ -218,6 +218,12 @@ class BrokerRole:
         forwarder = Forwarder(forwarding, repeated)
         creation = self._topic_creation = AutoTopicCreation(forwarder)
         data = self._data
+        loop = asyncio.get_running_loop()
+
+        def create_internal_topic(name: str) -> None:
+            """Also from the thread of long answers."""
+            loop.call_soon_threadsafe(lambda: creation.create_internal(name, data.node_configs()))
+
         services = BrokerServices(
             cache=self._cache,
             forwarder=forwarder,
@@ -225,7 +231,7 @@ class BrokerRole:
             random_source=self._member.random_source,
             new_delayed_operation=LoopDelayedOperation,
             topic_creation=creation if self._config.auto_create_topics_enable else None,
-            create_internal_topic=lambda name: creation.create_internal(name, data.node_configs()),
+            create_internal_topic=create_internal_topic,
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,

@@ -72,7 +72,9 @@ def handle_find_coordinator(
 
 
 # DESCRIBE on each group.
-API: Final = Local(ApiKey.FIND_COORDINATOR, Authorized.IN_HANDLER, handle=handle_find_coordinator)
+API: Final = Local(
+    ApiKey.FIND_COORDINATOR, Authorized.IN_HANDLER, handle=handle_find_coordinator, is_pure=True
+)
 
 
 def _find(context: RequestContext, services: BrokerServices, key_type: int, key: str) -> _Found:

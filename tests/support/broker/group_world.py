@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from kquorum.broker.apis.api import Sliced
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.groups.coordinator import GroupCoordinator
 from kquorum.broker.groups.partitioning import OFFSETS_TOPIC, partition_of
@@ -13,7 +14,7 @@ from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.network.requests import RequestContext
 from kquorum.wire.data_batch import data_headers, read_data_records
-from kquorum.wire.message_codec import encode
+from kquorum.wire.message_codec import decode, encode
 from kquorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kquorum.wire.messages.heartbeat import HeartbeatRequest
 from kquorum.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -31,6 +32,7 @@ from kquorum.wire.messages.offset_fetch import (
 from kquorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.apis import message_types
 from kquorum.wire.protocol.headers import RequestHeader
 from kquorum.wire.record_parsing import Record
 from tests.support.api_calls import as_read, read_answer
@@ -133,8 +135,13 @@ class GroupWorld(DataWorld):
         context = RequestContext(
             1, "127.0.0.1", LISTENER, RequestHeader(request.api_key, version, 1, CLIENT), **fields
         )
-        answer = api.handle(context, as_read(request.api_key, version, request), self.services)
-        return read_answer(request.api_key, version, answer)
+        body = as_read(request.api_key, version, request)
+        if isinstance(api, Sliced):
+            advance = api.begin(context, body, self.services)
+            while (made := advance()) is None:
+                pass
+            return decode(message_types(ApiKey(request.api_key))[1], version, made.data)[0]
+        return read_answer(request.api_key, version, api.handle(context, body, self.services))
 
     # Of the group's partition
 
