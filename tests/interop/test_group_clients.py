@@ -1,4 +1,5 @@
-"""Members of classic groups: librdkafka and kafka-python share partitions, commit, and go on when their coordinator dies."""
+"""Members of classic groups: librdkafka and kafka-python share partitions, commit, and go on when their
+coordinator dies."""
 
 from collections.abc import Iterator
 
@@ -219,7 +220,7 @@ def test_a_group_goes_on_at_the_next_coordinator(cluster: Cluster, servers: str)
             places = [TopicPartition(topic, part.partition, 25, "kept") for part in each.assignment()]
             each.commit(offsets=places, asynchronous=False)
         leader = coordinator(servers, group)
-        cluster.node(leader).kill()
+        cluster.kill(leader)
         try:
             assert wait_until(lambda: coordinator(servers, group) not in (leader, -1), WAIT_S)
             more(servers, topic)
@@ -231,7 +232,7 @@ def test_a_group_goes_on_at_the_next_coordinator(cluster: Cluster, servers: str)
                 each.commit(offsets=places, asynchronous=False)
             assert offsets_of(servers, group) == dict.fromkeys(range(PARTITIONS), 50)
         finally:
-            cluster.node(leader).start()
+            cluster.start_node(leader)
     finally:
         for each in members:
             each.close()
