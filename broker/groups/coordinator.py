@@ -45,7 +45,7 @@ class GroupCoordinator:
         return partition_of(group_id, self._count or self._default_partitions())
 
     def shard_of(self, group_id: str) -> GroupShard | ErrorCode:
-        """The shard that serves the group, or what the client is told."""
+        """The shard that serves the group, or the error for the client."""
         shard = self.shards.get(self.partition_of(group_id))
         if shard is None:
             return ErrorCode.not_coordinator

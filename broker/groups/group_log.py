@@ -38,7 +38,7 @@ _MAPPED: Final = {
 
 
 def answer_of(error: ErrorCode) -> ErrorCode:
-    """What members are told of an error of the log (rules G2.20 to G2.25)."""
+    """The error for members that an error of the log becomes (rules G2.20 to G2.25)."""
     return _MAPPED.get(error, error)
 
 

@@ -392,7 +392,7 @@ class TestStaticMembers:
         first, _ = self.static_group(world)
         told = world.join(instance_id="a").answer
         assert (told.skip_assignment, told.leader, len(told.members)) == (True, told.member_id, 2)
-        # An older client is told the former leader's id, and takes itself for a follower.
+        # An older client gets the former leader's id, and takes itself for a follower.
         older = world.join(instance_id="a", version=8).answer
         assert (older.leader, len(older.members)) == (told.member_id, 0)
         assert older.member_id not in (first, told.member_id)

@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, what is told of them and when, how they end, by Kafka's behaviours."""
+"""Committed offsets: who may commit, who reads them and when, how they end, by Kafka's behaviours."""
 
 from dataclasses import replace
 from typing import Any
