@@ -216,19 +216,27 @@ class BrokerRole:
         )
         self._feed.observers.append(repeated.observe)
         forwarder = Forwarder(forwarding, repeated)
-        if self._config.auto_create_topics_enable:
-            self._topic_creation = AutoTopicCreation(forwarder)
+        creation = self._topic_creation = AutoTopicCreation(forwarder)
+        data = self._data
+        loop = asyncio.get_running_loop()
+
+        def create_internal_topic(name: str) -> None:
+            """Also from the thread of long answers."""
+            loop.call_soon_threadsafe(lambda: creation.create_internal(name, data.node_configs()))
+
         services = BrokerServices(
             cache=self._cache,
             forwarder=forwarder,
             cluster_id=self._member.cluster_id,
             random_source=self._member.random_source,
             new_delayed_operation=LoopDelayedOperation,
-            topic_creation=self._topic_creation,
+            topic_creation=creation if self._config.auto_create_topics_enable else None,
+            create_internal_topic=create_internal_topic,
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,
-            data=self._data.plane,
+            data=data.plane,
+            groups=data.groups,
             authorizer=gate_of(self._config, self._clock.now_ms),
         )
         return BrokerListener(services, bounds=RequestBounds(self._config.kquorum_request_max_entries))

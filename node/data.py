@@ -15,6 +15,10 @@ from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFe
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
+from kquorum.broker.groups.coordinator import GroupCoordinator
+from kquorum.broker.groups.partitioning import OFFSETS_TOPIC
+from kquorum.broker.groups.settings import GroupSettings
+from kquorum.broker.internal_topics import creatable_topic
 from kquorum.broker.log.log_config import log_config
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.producer_ids import ProducerIds
@@ -86,7 +90,14 @@ class BrokerData:
         )
         self.producer_ids = ProducerIds(config.node_id)
         waits = Waits()
-        self._runner = DataPlaneRunner(self.replicas, waits, clock.now_ms, self._ask_controller)
+        settings = _group_settings(config)
+        self.groups = GroupCoordinator(
+            self,
+            lambda: settings,
+            lambda: UUID(int=random_source.randint(0, (1 << 128) - 1)),
+            lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
+        )
+        self._runner = DataPlaneRunner(self.replicas, waits, clock.now_ms, self._ask_controller, self.groups)
         self.plane = DataPlane(
             partitions=self,
             sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),
@@ -136,6 +147,7 @@ class BrokerData:
         if self._has_started:
             self._change_configs(delta)
             self.replicas.handle_image(now_ms, delta, image)
+            self.groups.handle_image(now_ms, delta, image)
             self._settle()
 
     async def start(self) -> None:
@@ -152,6 +164,7 @@ class BrokerData:
         await self.logs.load(is_stray_log)
         self._has_started = True
         self.replicas.begin(self._clock.now_ms(), self._image)
+        self.groups.begin(self._image)
         self._runner.start()
         self._settle()
 
@@ -231,6 +244,9 @@ class BrokerData:
         )
         return {each.name: each.value for each in found if each.value is not None}
 
+    def node_configs(self) -> NodeConfigs:
+        return NodeConfigs.of(self._image, self._config.node_id, self._config.as_kafka_keys())
+
     def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
         own: Mapping[str, str] = image.configs.resources.get(ConfigResource(TOPIC, topic), {})
         value = own.get(_MIN_INSYNC)
@@ -238,6 +254,21 @@ class BrokerData:
             node = NodeConfigs.of(image, self._config.node_id, self._config.as_kafka_keys())
             value, _ = node.for_topic(_MIN_INSYNC, TOPIC_CONFIGS[_MIN_INSYNC].default)
         return int(value or 1)
+
+
+def _group_settings(config: NodeConfig) -> GroupSettings:
+    return GroupSettings(
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        max_size=config.group_max_size,
+        metadata_max_bytes=config.offset_metadata_max_bytes,
+        commit_timeout_ms=config.offsets_commit_timeout_ms,
+        load_buffer_bytes=config.offsets_load_buffer_size,
+        retention_ms=config.offsets_retention_minutes * 60_000,
+        retention_check_ms=config.offsets_retention_check_interval_ms,
+        compression_codec=config.offsets_topic_compression_codec,
+    )
 
 
 def _usage(path: Path, logs: tuple[PartitionLog, ...], is_offline: bool) -> DirectoryUsage:

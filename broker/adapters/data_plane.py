@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable
 
 from kquorum.broker.fetch.waits import Waits
+from kquorum.broker.groups.coordinator import GroupCoordinator
 from kquorum.broker.replica.replica_manager import ReplicaManager
 
 
@@ -17,11 +18,14 @@ class DataPlaneRunner:
         waits: Waits,
         now_ms: Callable[[], int],
         ask_controller: Callable[[], None],
+        groups: GroupCoordinator,
     ) -> None:
         self._replicas = replicas
         self._waits = waits
         self._now_ms = now_ms
         self._ask_controller = ask_controller
+        self._groups = groups
+        self._is_loading = False
         self._loop = asyncio.get_running_loop()
         self._is_due = False
         self._timer: asyncio.TimerHandle | None = None
@@ -53,10 +57,29 @@ class DataPlaneRunner:
             self._ask_controller()
         while woken := replicas.outbox.take_woken():
             self._waits.wake(now_ms, woken)
+            self._groups.handle_woken(woken)
+        if self._groups.is_loading and not self._is_loading:
+            self._is_loading = True
+            self._loop.call_soon(self._load_groups)
         self._arm(now_ms)
 
+    def _load_groups(self) -> None:
+        """A part in each turn of the loop, between which other clients are served."""
+        self._is_loading = False
+        if self._is_closed:
+            return
+        if self._groups.load_some(self._now_ms()):
+            self._is_loading = True
+            self._loop.call_soon(self._load_groups)
+        else:
+            self.settle_soon()
+
     def _arm(self, now_ms: int) -> None:
-        deadlines = (self._waits.next_deadline_ms(), self._replicas.next_deadline_ms())
+        deadlines = (
+            self._waits.next_deadline_ms(),
+            self._replicas.next_deadline_ms(),
+            self._groups.next_deadline_ms(),
+        )
         due_ms = min((each for each in deadlines if each is not None), default=None)
         if due_ms is None or (self._timer is not None and self._armed_ms <= due_ms):
             # A timer that comes too early arms itself again: most waits end before their deadline.
@@ -70,6 +93,7 @@ class DataPlaneRunner:
         self._timer = None
         now_ms = self._now_ms()
         self._waits.expire(now_ms)
+        self._groups.expire(now_ms)
         due_ms = self._replicas.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             self._replicas.tick(now_ms)

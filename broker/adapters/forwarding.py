@@ -169,6 +169,20 @@ class Forwarder:
                 text = "topic %s was not created automatically: %s"
                 self._warnings.warning(text, topic.name, topic.error_message)
 
+    async def create_internal_topic(self, topic: CreatableTopic) -> None:
+        """As this broker, not as a client."""
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=CREATION_TIMEOUT_MS)
+        try:
+            response = await self._channel.call(request)
+        except (ControllerUnavailable, NoCommonVersion) as error:
+            self._warnings.warning("topic %s was not created: %s", topic.name, error)
+            return
+        for each in response.topics:
+            if each.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+                self._warnings.warning(
+                    "topic %s was not created: %s (%s)", each.name, each.error_code.name, each.error_message
+                )
+
 
 async def _made(context: RequestContext, make: Callable[[], EncodedBody]) -> EncodedBody:
     """An answer to a long request is made beside the loop."""

@@ -135,6 +135,7 @@ class BrokerListener:
         and ask elsewhere."""
         self._has_ended_waits = True
         self._services.data.waits.close()
+        self._services.groups.close()
         for task in tuple(self._waits):
             task.cancel()
 

@@ -1,4 +1,4 @@
-"""Creates the topics that clients' Metadata requests miss (Kafka's AutoTopicCreationManager)."""
+"""Creates the topics that clients' requests miss (Kafka's AutoTopicCreationManager)."""
 
 import logging
 from collections.abc import Sequence
@@ -27,9 +27,21 @@ class AutoTopicCreation:
         if missing:
             self._tasks.run(self._create(context, missing, configs))
 
+    def create_internal(self, name: str, configs: NodeConfigs) -> None:
+        """A topic of the broker's own, in the broker's name: the client need not be allowed to create topics."""
+        if name not in self._being_created:
+            self._tasks.run(self._create_internal(name, configs))
+
     async def stop(self) -> None:
         """Gives up what is still being created."""
         await self._tasks.stop()
+
+    async def _create_internal(self, name: str, configs: NodeConfigs) -> None:
+        self._being_created.add(name)
+        try:
+            await self._forwarder.create_internal_topic(creatable_topic(name, configs))
+        finally:
+            self._being_created.discard(name)
 
     async def _create(self, context: RequestContext, names: tuple[str, ...], configs: NodeConfigs) -> None:
         self._being_created.update(names)

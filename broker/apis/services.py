@@ -11,6 +11,7 @@ from uuid import UUID
 
 from kquorum.broker.client_access import ClientAccess, TopicLists, client_access
 from kquorum.broker.data_plane import DataPlane, data_plane_without_logs
+from kquorum.broker.groups.coordinator import GroupCoordinator, groups_without_logs
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.metadata.authorizer.access import Access
@@ -84,7 +85,8 @@ class BrokerServices:
     """One for all listeners of a broker.
 
     `authorizer` authorizes clients' requests, except forwarded ones, which the controller authorizes. `topic_creation`
-    is None if `auto.create.topics.enable` is false. `node_configs` are the keys of this node's config file, `log_dirs`
+    is None if `auto.create.topics.enable` is false; `create_internal_topic` does not depend on it.
+    `node_configs` are the keys of this node's config file, `log_dirs`
     the absolute paths of its folders by directory id.
     """
 
@@ -94,10 +96,12 @@ class BrokerServices:
     random_source: RandomSource
     new_delayed_operation: Callable[[], DelayedOperation]
     topic_creation: TopicCreation | None = None
+    create_internal_topic: Callable[[str], None] = lambda _name: None
     node_id: int = -1
     node_configs: Mapping[str, str] = field(default_factory=dict)
     log_dirs: Mapping[UUID, str] = field(default_factory=dict)
     data: DataPlane = field(default_factory=data_plane_without_logs)
+    groups: GroupCoordinator = field(default_factory=groups_without_logs)
     authorizer: RequestAuthorizer = field(default_factory=lambda: RequestAuthorizer(None))
     metadata_responses: MetadataResponses = field(init=False)
     _topic_lists: TopicLists = field(init=False, default_factory=TopicLists)

@@ -149,6 +149,13 @@ def _append(services: BrokerServices, marker: WritableTxnMarker, key: TopicParti
         )
     except LogError as error:
         return _Outcome(key, type(error).error_code)
+    # Offsets that the transaction committed count from now on, or are gone.
+    services.groups.marker_written(
+        partition,
+        marker.producer_id,
+        appended.batches.last_offset,
+        is_commit=marker.transaction_result,
+    )
     return _Outcome(key, waits_at=(partition, appended.required_offset))
 
 

@@ -63,7 +63,7 @@ _FETCH_BYTES: Final = 1_048_576
 Found = TypeVar("Found")
 
 
-class _Passing(Exception):
+class Passing(Exception):
     """The request may succeed at another attempt."""
 
 
@@ -139,7 +139,7 @@ class PartitionClient:
         if topic.error_code is ErrorCode.unknown_topic_or_partition:
             raise CliError(f"there is no topic {name}: create it with `kquorum topics create {name}`")
         if topic.error_code in PASSING:
-            raise _Passing(topic.error_code.name)
+            raise Passing(topic.error_code.name)
         if topic.error_code is not ErrorCode.none:
             raise CliError(f"topic {name}: {topic.error_code.name.upper()}")
         leaders = {each.partition_index: each.leader_id for each in topic.partitions}
@@ -153,7 +153,7 @@ class PartitionClient:
             async with ClusterClient(self._addresses, self._timeout_ms) as cluster:
                 found = await cluster.ask(request)
             if found.error_code in PASSING:
-                raise _Passing(found.error_code.name)
+                raise Passing(found.error_code.name)
             if found.error_code is not ErrorCode.none:
                 return -1, -1
             return found.producer_id, found.producer_epoch
@@ -242,17 +242,19 @@ class PartitionClient:
         topic.leaders.update((await self.topic(topic.name)).leaders)
 
     async def _leader(self, topic: TopicPlace, partition: int) -> KafkaConnection:
-        leader = topic.leaders[partition]
-        address = self._brokers.get(leader)
+        return await self._connection(topic.leaders[partition])
+
+    async def _connection(self, broker_id: int) -> KafkaConnection:
+        address = self._brokers.get(broker_id)
         if address is None:
-            raise _Passing("it has no leader")
+            raise Passing("it has no leader")
         async with self._connecting:
-            connection = self._connections.get(leader)
+            connection = self._connections.get(broker_id)
             if connection is None or connection.is_lost or (connection.host, connection.port) != address:
                 connection = await KafkaConnection.connect(
                     *address, CLIENT_ID, self._timeout_ms, security=security_for(address)
                 )
-                self._connections[leader] = connection
+                self._connections[broker_id] = connection
             return connection
 
     async def _call(self, connection: KafkaConnection, request: Request[R] | ByVersion[R]) -> R:
@@ -274,7 +276,7 @@ class PartitionClient:
         while True:
             try:
                 return await ask()
-            except (_Passing, NetworkError) as error:
+            except (Passing, NetworkError) as error:
                 if loop.time() >= give_up_at_s:
                     raise CliError(
                         f"{what} failed for {self._timeout_ms} ms: {error}", status=ExitStatus.UNREACHABLE
@@ -286,7 +288,7 @@ class PartitionClient:
 
 def _check(error: ErrorCode, what: str) -> None:
     if error in PASSING:
-        raise _Passing(error.name)
+        raise Passing(error.name)
     if error is not ErrorCode.none:
         raise CliError(f"{what}: {error.name.upper()}")
 

@@ -55,26 +55,26 @@ def consume(
     from kquorum.cli.clients.addresses import broker_addresses
     from kquorum.cli.clients.partition_client import PartitionClient
 
-    start = _Start(offset)
+    start = Start(offset)
     client = PartitionClient(broker_addresses(config, bootstrap_server), timeout_ms)
     printer = _printer(as_json=as_json, keys=keys, headers=headers, offsets=offsets, timestamps=timestamps)
     reading = _Reading(client, topic, printer, limit)
     asyncio.run(reading.run(start, partition, until_end=until_end))
 
 
-class _Start:
+class Start:
     """Where to begin in each partition. Raises CliError for a text that says nothing of the kind."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, option: str = "--offset") -> None:
         self._timestamp: int | None = None
         self._offset: int | None = None
         self._is_from_end = False
         if text in ("beginning", "end"):
             self._timestamp = _EARLIEST if text == "beginning" else _LATEST
         elif text.startswith("@"):
-            self._timestamp = _time_ms(text[1:])
+            self._timestamp = _time_ms(text[1:], option)
         else:
-            self._offset = _number(text)
+            self._offset = _number(text, option)
             self._is_from_end = text.startswith("-")
 
     async def offset_in(self, client: "PartitionClient", place: "TopicPlace", partition: int) -> int:
@@ -89,7 +89,7 @@ class _Start:
         return max(first, await client.offset(place, partition, _LATEST) + self._offset)
 
 
-def _time_ms(text: str) -> int:
+def _time_ms(text: str, option: str) -> int:
     from datetime import UTC, datetime
 
     from kquorum.cli.failures import usage_error
@@ -100,18 +100,18 @@ def _time_ms(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise usage_error(
-            f"--offset @{text}: it is neither a time such as 2026-01-31T12:00:00Z nor ms"
+            f"{option} @{text}: it is neither a time such as 2026-01-31T12:00:00Z nor ms"
         ) from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _number(text: str) -> int:
+def _number(text: str, option: str) -> int:
     from kquorum.cli.failures import usage_error
 
     try:
         return int(text)
     except ValueError:
-        raise usage_error(f"--offset {text}: there are beginning, end, N, -N and @TIME") from None
+        raise usage_error(f"{option} {text}: there are beginning, end, N, -N and @TIME") from None
 
 
 class _Reading:
@@ -127,7 +127,7 @@ class _Reading:
         self._show = show
         self._left = limit
 
-    async def run(self, start: _Start, partitions: list[int] | None, *, until_end: bool) -> None:
+    async def run(self, start: Start, partitions: list[int] | None, *, until_end: bool) -> None:
         """A partition is read by a task of its own, each on the connection of its leader."""
         import asyncio
 
@@ -159,7 +159,7 @@ class _Reading:
             for task in done:
                 task.result()
 
-    async def _read(self, place: "TopicPlace", partition: int, start: _Start, *, until_end: bool) -> None:
+    async def _read(self, place: "TopicPlace", partition: int, start: Start, *, until_end: bool) -> None:
         offset = await start.offset_in(self._client, place, partition)
         end = await self._client.offset(place, partition, _LATEST) if until_end else None
         while end is None or offset < end:

@@ -63,8 +63,16 @@ CLUSTER_OPERATIONS = (
     Operation.ALTER_CONFIGS,
     Operation.IDEMPOTENT_WRITE,
 )
+GROUP_OPERATIONS = (
+    Operation.READ,
+    Operation.DELETE,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
 OPERATIONS: Mapping[int, tuple[Operation, ...]] = {
     ResourceType.TOPIC: TOPIC_OPERATIONS,
+    ResourceType.GROUP: GROUP_OPERATIONS,
     ResourceType.CLUSTER: CLUSTER_OPERATIONS,
 }
 # The error for a client that lacks a right on a resource.

@@ -13,9 +13,12 @@ from kquorum.metadata.configs.definition import (
 )
 from kquorum.metadata.configs.used_by import (
     GROUP_CONFIGS,
-    GROUP_COORDINATOR,
+    GROUPS,
     INTERNAL_TOPICS,
+    LATER_GROUPS,
     LOG_MANAGER,
+    ONE_EVENT_LOOP,
+    ONE_WRITE_EACH,
     TRANSACTION_COORDINATOR,
 )
 from kquorum.metadata.configs.validators import at_least, list_of, one_of_any_case
@@ -42,7 +45,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         -1,
         "How long the group coordinator waits to write several changes together; -1 lets it decide.",
         at_least(-1),
-        used_by=GROUP_COORDINATOR,
+        used_by=ONE_WRITE_EACH,
     ),
     integer(
         "group.coordinator.background.threads",
@@ -50,7 +53,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "Threads for the group coordinator's slower work.",
         at_least(1),
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=ONE_EVENT_LOOP,
     ),
     integer(
         "group.coordinator.cached.buffer.max.bytes",
@@ -58,14 +61,14 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "How large a write buffer may be that the group coordinator keeps for the next write.",
         at_least(524_288),
         update=Update.CLUSTER_WIDE,
-        used_by=GROUP_COORDINATOR,
+        used_by=ONE_WRITE_EACH,
     ),
     names(
         "group.coordinator.rebalance.protocols",
         "classic,consumer,streams",
         "Which group protocols are offered.",
         list_of("consumer", "classic", "share", "streams", may_be_empty=False),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "group.coordinator.threads",
@@ -73,39 +76,39 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "Threads of the group coordinator.",
         at_least(1),
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=ONE_EVENT_LOOP,
     ),
     integer(
         "group.initial.rebalance.delay.ms",
         3000,
         "How long a new classic group waits for more members.",
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "group.max.session.timeout.ms",
         1_800_000,
         "The longest session timeout that a classic member may ask for.",
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "group.max.size",
         INT_MAX,
         "How many members a classic group may have.",
         at_least(1),
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "group.min.session.timeout.ms",
         6000,
         "The shortest session timeout that a classic member may ask for.",
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "offset.metadata.max.bytes",
         4096,
         "How much text a committed offset may carry.",
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "offsets.commit.timeout.ms",
@@ -113,7 +116,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "How long the commit of an offset may wait for its replicas.",
         at_least(1),
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "offsets.load.buffer.size",
@@ -121,7 +124,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "How much is read at once when offsets are loaded.",
         at_least(1),
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     long(
         "offsets.retention.check.interval.ms",
@@ -129,7 +132,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "How often expired offsets are looked for.",
         at_least(1),
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "offsets.retention.minutes",
@@ -137,14 +140,14 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "How long the offsets of an empty group are kept.",
         at_least(1),
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "offsets.topic.compression.codec",
         0,
         "The codec of the topic of offsets, as a number.",
         importance=Importance.HIGH,
-        used_by=GROUP_COORDINATOR,
+        used_by=GROUPS,
     ),
     integer(
         "offsets.topic.num.partitions",
@@ -282,7 +285,7 @@ CONSUMER_AND_STREAMS_GROUPS = (
         "uniform,range",
         "The assignors on the server side, the default first.",
         list_of(may_be_empty=False),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "group.consumer.heartbeat.interval.ms",
@@ -317,14 +320,14 @@ CONSUMER_AND_STREAMS_GROUPS = (
         INT_MAX,
         "How many members a consumer group may have.",
         at_least(1),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     string(
         "group.consumer.migration.policy",
         "bidirectional",
         "Whether groups may change between the classic and the consumer protocol.",
         one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "group.consumer.min.assignment.interval.ms",
@@ -353,7 +356,7 @@ CONSUMER_AND_STREAMS_GROUPS = (
         "How often the group coordinator resolves the members' regular expressions to topics again.",
         at_least(10_000),
         is_internal=True,
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "group.consumer.session.timeout.ms",
@@ -410,7 +413,7 @@ CONSUMER_AND_STREAMS_GROUPS = (
         INT_MAX,
         "How many members a streams group may have.",
         at_least(1),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "group.streams.max.standby.replicas",

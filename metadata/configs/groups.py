@@ -1,7 +1,7 @@
 """Configs of a group (GroupConfig of Kafka 4.3)."""
 
 from kquorum.metadata.configs.definition import Synonym, boolean, integer, string
-from kquorum.metadata.configs.used_by import GROUP_COORDINATOR, SHARE_COORDINATOR
+from kquorum.metadata.configs.used_by import LATER_GROUPS, SHARE_COORDINATOR
 from kquorum.metadata.configs.validators import at_least, auto_offset_reset, one_of
 
 DEFINITIONS = (
@@ -11,7 +11,7 @@ DEFINITIONS = (
         "At least how long lies between two assignments of a consumer group.",
         at_least(0),
         synonyms=(Synonym("group.consumer.assignment.interval.ms"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "consumer.heartbeat.interval.ms",
@@ -19,7 +19,7 @@ DEFINITIONS = (
         "How often a consumer of the group tells that it lives.",
         at_least(1),
         synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "consumer.session.timeout.ms",
@@ -27,7 +27,7 @@ DEFINITIONS = (
         "After how long without a heartbeat a consumer is taken out of the group.",
         at_least(1),
         synonyms=(Synonym("group.consumer.session.timeout.ms"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "share.assignment.interval.ms",
@@ -103,7 +103,7 @@ DEFINITIONS = (
         "At least how long lies between two assignments of a streams group.",
         at_least(0),
         synonyms=(Synonym("group.streams.assignment.interval.ms"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "streams.heartbeat.interval.ms",
@@ -111,7 +111,7 @@ DEFINITIONS = (
         "How often a member of the streams group tells that it lives.",
         at_least(1),
         synonyms=(Synonym("group.streams.heartbeat.interval.ms"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "streams.initial.rebalance.delay.ms",
@@ -119,7 +119,7 @@ DEFINITIONS = (
         "How long a new streams group waits for more members before its first assignment.",
         at_least(0),
         synonyms=(Synonym("group.streams.initial.rebalance.delay.ms"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "streams.num.standby.replicas",
@@ -127,7 +127,7 @@ DEFINITIONS = (
         "How many standby copies each stateful task has.",
         at_least(0),
         synonyms=(Synonym("group.streams.num.standby.replicas"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
     integer(
         "streams.session.timeout.ms",
@@ -135,6 +135,6 @@ DEFINITIONS = (
         "After how long without a heartbeat a member is taken out of the streams group.",
         at_least(1),
         synonyms=(Synonym("group.streams.session.timeout.ms"),),
-        used_by=GROUP_COORDINATOR,
+        used_by=LATER_GROUPS,
     ),
 )

@@ -139,6 +139,17 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     producer_id_expiration_ms: int = config_key("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms: int = config_key("producer.id.expiration.check.interval.ms")
 
+    group_initial_rebalance_delay_ms: int = config_key("group.initial.rebalance.delay.ms")
+    group_min_session_timeout_ms: int = config_key("group.min.session.timeout.ms")
+    group_max_session_timeout_ms: int = config_key("group.max.session.timeout.ms")
+    group_max_size: int = config_key("group.max.size")
+    offset_metadata_max_bytes: int = config_key("offset.metadata.max.bytes")
+    offsets_commit_timeout_ms: int = config_key("offsets.commit.timeout.ms")
+    offsets_load_buffer_size: int = config_key("offsets.load.buffer.size")
+    offsets_retention_check_interval_ms: int = config_key("offsets.retention.check.interval.ms")
+    offsets_retention_minutes: int = config_key("offsets.retention.minutes")
+    offsets_topic_compression_codec: int = config_key("offsets.topic.compression.codec")
+
     num_partitions: int = config_key("num.partitions")
     default_replication_factor: int = config_key("default.replication.factor")
     min_insync_replicas: int = config_key("min.insync.replicas")

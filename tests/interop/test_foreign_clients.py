@@ -1,5 +1,5 @@
 """kafkajs, franz-go, Sarama and kcat list, describe, create, alter and delete, also while the quorum changes its
-leader; they produce, and those that can without a group consume."""
+leader; they produce, and consume with groups and without."""
 
 import json
 import os
@@ -25,13 +25,14 @@ pytestmark = pytest.mark.interop
 TOPICS = 12
 WAIT_S = 90.0
 # Far below the time-outs of these libraries.
-AT_ONCE_MS = 5_000
+# Two brokers cannot hold the three copies that the topic of offsets has otherwise.
+ONE_COPY = {"offsets.topic.replication.factor": 1, "group.initial.rebalance.delay.ms": 100}
 HANGS = "import time; print('it began', flush=True); time.sleep(600)"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("foreign"), controllers=3, brokers=2) as running:
+    with Cluster(tmp_path_factory.mktemp("foreign"), controllers=3, brokers=2, overrides=ONE_COPY) as running:
         running.start()
         yield running
 
@@ -74,6 +75,7 @@ def test_kafkajs_administers_and_produces(cluster: Cluster) -> None:
     told = run_through_a_leader_change(cluster, available(kafkajs))
     check_administration(cluster, told)
     assert (told["produced-none"], told["produced-gzip"]) == ([0, 0], [0, 100])
+    assert told["in-group"] == 200
     consumed = read(cluster, "js", 200)
     for position, name in enumerate(("none", "gzip")):
         expected = [
@@ -89,6 +91,7 @@ def test_franz_go_administers_produces_and_consumes(cluster: Cluster) -> None:
     check_administration(cluster, told)
     assert [told[f"produced-{codec}"] for codec in ("none", "gzip", "snappy", "lz4", "zstd")] == [100] * 5
     assert told["consumed"] == 500
+    assert told["in-group"] == 500
 
 
 @pytest.mark.slow
@@ -104,13 +107,9 @@ def test_sarama_produces_and_consumes(cluster: Cluster) -> None:
 
 
 def check_administration(cluster: Cluster, told: dict[str, Any]) -> None:
-    """And a member of a group is refused at once."""
     assert sorted(told["cluster"]) == list(cluster.broker_ids)
-    assert (told["partitions"], told["retention"], told["groups"]) == (4, "60000", 0)
+    assert (told["partitions"], told["retention"]) == (4, "60000")
     assert told["done"] == TOPICS
-    refusal = told["consume"]
-    assert isinstance(refusal, dict), refusal
-    assert refusal["ms"] < AT_ONCE_MS, refusal
 
 
 def read(cluster: Cluster, topic: str, count: int) -> list[tuple[bytes | None, bytes | None, Any]]:
@@ -152,7 +151,7 @@ def create_topic(cluster: Cluster, topic: str) -> None:
     assert wait_until(lambda: topic in admin.list_topics(timeout=WAIT_S).topics, WAIT_S)
 
 
-def test_kcat_lists_and_is_refused_at_once(cluster: Cluster) -> None:
+def test_kcat_lists_and_joins_a_group(cluster: Cluster) -> None:
     program = available(kcat)
 
     def run(*arguments: str) -> tuple[int, str]:
@@ -163,9 +162,12 @@ def test_kcat_lists_and_is_refused_at_once(cluster: Cluster) -> None:
     status, output = run("-L", "-J")
     assert status == 0
     assert {broker["id"] for broker in json.loads(output)["brokers"]} == set(cluster.broker_ids)
-    status, output = run("-G", "mine", "orders")
-    assert status != 0
-    assert "do not coordinate groups" in output
+    create_topic(cluster, "kcat-group")
+    run("-P", "-t", "kcat-group", "-l", __file__)
+    options = ("-X", "auto.offset.reset=earliest", "-e", "-q")
+    status, output = run("-G", "mine", "kcat-group", *options)
+    assert status == 0, output
+    assert Path(__file__).read_text().splitlines()[0] in output
 
 
 def test_a_program_that_is_not_there_is_a_reason_to_skip(monkeypatch: pytest.MonkeyPatch) -> None:

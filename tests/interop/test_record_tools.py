@@ -94,6 +94,19 @@ def test_the_console_consumer_reads_a_partition(tool: Tool, servers: str) -> Non
     assert said.splitlines() == ["CreateTime:1001\tOffset:1\tsecond", "CreateTime:1002\tOffset:2\tthird"]
 
 
+def test_the_latency_from_end_to_end(kafka: Kafka, tool: Tool, servers: str) -> None:
+    """Its consumer seeks to the end of each partition, and reads each record that its producer sends."""
+    create(tool, "latency")
+    said = kafka.run(
+        "org.apache.kafka.tools.EndToEndLatency",
+        *("--bootstrap-server", servers, "--topic", "latency", "--num-records", "200"),
+        *("--producer-acks", "all", "--record-size", "100"),
+        timeout_s=120,
+    )
+    assert re.search(r"Percentiles: 50th = \d+, 99th = \d+", said), said
+    assert offsets(tool, "latency", -1) == {0: 200}
+
+
 def test_offsets_by_time(tool: Tool, servers: str) -> None:
     create(tool, "timed")
     produce(servers, "timed", [b"%d" % number for number in range(50)])
@@ -162,7 +175,8 @@ def test_a_reassignment_moves_records(tool: Tool, servers: str, cluster: Cluster
 
 def test_kafka_reads_the_folders(kafka: Kafka, tool: Tool, servers: str, cluster: Cluster) -> None:
     """Batches with their records, and the indexes, of brokers that run."""
-    create(tool, "dumped", "--config", "segment.bytes=1048576", "--config", "index.interval.bytes=4096")
+    configs = ("segment.bytes=1048576", "index.interval.bytes=4096", "retention.ms=-1")
+    create(tool, "dumped", *(word for config in configs for word in ("--config", config)))
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         values = [b"%d" % number * 200 for number in range(2_000)]
         produce(servers, "dumped", values, **{"compression.type": codec, "enable.idempotence": True})

@@ -1,4 +1,5 @@
-"""Members of groups and transactional producers hear at once, and clearly, that there are none of these yet.
+"""Members of groups of the consumer protocol (KIP-848) and transactional producers hear at once, and clearly, that
+there are none of these yet.
 
 The libraries are librdkafka and kafka-python. `test_record_clients` has what works.
 
@@ -12,7 +13,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
 
 from kquorum.cli.processes import wait_until
@@ -24,11 +25,13 @@ WAIT_S = 30.0
 # Below every time-out of these libraries.
 AT_ONCE_S = 8.0
 TOPIC = "orders"
+# Two brokers cannot hold the three copies that the topic of offsets has otherwise.
+ONE_COPY = {"offsets.topic.replication.factor": 1}
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Cluster(tmp_path_factory.mktemp("refused"), controllers=1, brokers=2) as running:
+    with Cluster(tmp_path_factory.mktemp("refused"), controllers=1, brokers=2, overrides=ONE_COPY) as running:
         running.start()
         address = running.address(running.broker_ids[0])
         admin = AdminClient({"bootstrap.servers": address})
@@ -50,15 +53,14 @@ class TestLibrdkafka:
         with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
             producer.init_transactions(AT_ONCE_S)
 
-    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-    def test_a_member_of_a_group(self, address: str, protocol: str) -> None:
-        consumer = Consumer({"bootstrap.servers": address, "group.id": "mine", "group.protocol": protocol})
+    def test_a_member_of_a_group_of_the_consumer_protocol(self, address: str) -> None:
+        options = {"bootstrap.servers": address, "group.id": "mine", "group.protocol": "consumer"}
+        consumer = Consumer(options)
         consumer.subscribe([TOPIC])
         try:
             message = consumer.poll(AT_ONCE_S)
             assert message is not None
-            assert message.error().name() == "GROUP_AUTHORIZATION_FAILED"
-            assert "do not coordinate groups" in message.error().str()
+            assert message.error().name() in ("UNSUPPORTED_VERSION", "_UNSUPPORTED_FEATURE", "_FATAL")
         finally:
             consumer.close()
 
@@ -77,9 +79,6 @@ class TestLibrdkafka:
         admin = AdminClient({"bootstrap.servers": address})
         listed = admin.list_consumer_groups().result(AT_ONCE_S)
         assert (listed.valid, listed.errors) == ([], [])
-        for asked in (admin.describe_consumer_groups(["mine"]), admin.delete_consumer_groups(["mine"])):
-            with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
-                asked["mine"].result(AT_ONCE_S)
 
 
 # It leaves sockets to the garbage collector when it is refused.
@@ -93,22 +92,11 @@ class TestKafkaPython:
         finally:
             producer.close(timeout=1)
 
-    def test_a_member_of_a_group(self, address: str) -> None:
-        consumer = KafkaConsumer(bootstrap_servers=address, group_id="mine", auto_offset_reset="earliest")
-        consumer.subscribe([TOPIC])
-        try:
-            with pytest.raises(kafka_errors.GroupAuthorizationFailedError):
-                assert not wait_until(lambda: consumer.poll(100), AT_ONCE_S), "records"
-        finally:
-            consumer.close(timeout_ms=1000)
-
     def test_groups_and_transactions_are_listed_and_none_is_there(self, address: str) -> None:
         admin = KafkaAdminClient(bootstrap_servers=address)
         try:
             assert admin.list_groups() == []
             assert set(map(str, admin.list_transactions().values())) == {"[]"}
-            with pytest.raises(kafka_errors.GroupAuthorizationFailedError):
-                admin.describe_groups(["mine"])
             [described] = admin.describe_producers([TopicPartition(TOPIC, 0)]).values()
             assert described is not None
         finally:

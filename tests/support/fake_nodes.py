@@ -9,10 +9,12 @@ from typing import Any
 from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from kquorum.network.limits import ServerLimits
 from kquorum.network.server import KafkaServer, Reply, RequestContext
+from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from tests.support.api_calls import response_of
 
-Answer = Callable[[Any], Mapping[str, object]]
+# All fields of the response as a mapping, or the response.
+Answer = Callable[[Any], Mapping[str, object] | Response]
 
 
 class FakeNode:
@@ -68,7 +70,9 @@ class FakeNode:
         if api_key in self.mutes:
             return
         values = self._answers[api_key](request)
-        reply(response_of(api_key, context.header.api_version, values))
+        if not isinstance(values, Response):
+            values = response_of(api_key, context.header.api_version, values)
+        reply(values)
 
 
 @contextmanager

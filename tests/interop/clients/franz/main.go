@@ -29,13 +29,6 @@ func check(err error) {
 	}
 }
 
-func failure(err error, began time.Time) any {
-	if err == nil {
-		return "no failure"
-	}
-	return map[string]any{"type": err.Error(), "ms": time.Since(began).Milliseconds()}
-}
-
 func administer(ctx context.Context, admin *kadm.Client) {
 	cluster, err := admin.BrokerMetadata(ctx)
 	check(err)
@@ -122,11 +115,18 @@ func produceAndConsume(ctx context.Context, seeds []string) {
 		})
 	}
 	tell("consumed", consumed)
-	began := time.Now()
-	member, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("go-group"), kgo.ConsumeTopics("go"))
+	member, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("go-group"), kgo.ConsumeTopics("go"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	check(err)
 	defer member.Close()
-	tell("consume", failure(member.PollFetches(ctx).Err(), began))
+	inGroup := 0
+	for inGroup < len(sent) {
+		fetches := member.PollFetches(ctx)
+		check(fetches.Err())
+		inGroup += fetches.NumRecords()
+	}
+	check(member.CommitUncommittedOffsets(ctx))
+	tell("in-group", inGroup)
 }
 
 func main() {

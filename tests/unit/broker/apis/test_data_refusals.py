@@ -4,10 +4,8 @@ import pytest
 
 from kquorum.broker.apis.api import Refused
 from kquorum.broker.apis.data_refusals import refuse_alter_replica_log_dirs
-from kquorum.broker.apis.group_refusals import describe_absent_groups
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.wire.message_codec import encode
-from kquorum.wire.messages.describe_groups import DescribeGroupsRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -27,11 +25,10 @@ FINAL = {
     ErrorCode.group_id_not_found,
     ErrorCode.invalid_request,
     ErrorCode.transactional_id_not_found,
+    ErrorCode.unsupported_version,
 }
-# Where the truth is no error: nothing is listed, and a group that is not there is dead.
-TRUTHS = {(ApiKey.LIST_TRANSACTIONS, version) for version in range(3)} | {
-    (ApiKey.DESCRIBE_GROUPS, version) for version in range(6)
-}
+# Where the truth is no error: nothing is listed.
+TRUTHS = {(ApiKey.LIST_TRANSACTIONS, version) for version in range(3)}
 REFUSALS = {api_key: api.refuse for api_key, api in BROKER_APIS.items() if isinstance(api, Refused)}
 VERSIONS = [
     (api_key, version)
@@ -57,12 +54,6 @@ def test_unknown_states_of_transactions_are_named() -> None:
     assert answer == ListTransactionsResponse(unknown_state_filters=("Gone",))
 
 
-def test_a_group_that_is_not_there_is_dead() -> None:
-    answer = describe_absent_groups(DescribeGroupsRequest(groups=("mine",)), 2)
-    [group] = answer.groups
-    assert (group.group_id, group.group_state, group.error_code) == ("mine", "Dead", ErrorCode.none)
-
-
 def test_a_topic_moved_from_two_directories_is_answered_once() -> None:
     """The request goes by directory, the answer by topic."""
     dirs = [
@@ -72,21 +63,6 @@ def test_a_topic_moved_from_two_directories_is_answered_once() -> None:
     request = request_of(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, {"dirs": dirs})
     [topic] = refuse_alter_replica_log_dirs(request, 2).results
     assert [partition.partition_index for partition in topic.partitions] == [0, 1]
-
-
-@pytest.mark.parametrize("version", range(7))
-def test_each_kind_of_coordinator_is_refused_with_its_own_code(version: int) -> None:
-    """librdkafka's transactional producer asks again and again when the refusal is that of a group."""
-    api_key = ApiKey.FIND_COORDINATOR
-    kinds = {0: ErrorCode.group_authorization_failed}
-    if version > 0:
-        kinds[1] = ErrorCode.transactional_id_authorization_failed
-        kinds[2] = ErrorCode.invalid_request
-    for key_type, code in kinds.items():
-        values = {"key": "mine", "key_type": key_type, "coordinator_keys": ("mine",)}
-        refused = REFUSALS[api_key](request_of(api_key, version, values), version)
-        answer = read_answer(api_key, version, refused)
-        assert set(error_codes(answer)) - {ErrorCode.none} == {code}
 
 
 def error_codes(entity: object) -> list[ErrorCode]:

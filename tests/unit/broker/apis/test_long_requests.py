@@ -28,8 +28,6 @@ METADATA = {
     "include_cluster_authorized_operations": False,
 }
 LONG: list[tuple[ApiKey, dict[str, Any]]] = [
-    (ApiKey.DESCRIBE_GROUPS, {"groups": ["g"] * 20_000, "include_authorized_operations": False}),
-    (ApiKey.DELETE_GROUPS, {"groups_names": ["g"] * 20_000}),
     (ApiKey.FIND_COORDINATOR, {"key_type": 0, "coordinator_keys": ["g"] * 20_000}),
     (ApiKey.DESCRIBE_TRANSACTIONS, {"transactional_ids": ["t"] * 20_000}),
 ]

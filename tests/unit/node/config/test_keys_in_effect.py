@@ -320,7 +320,10 @@ def load_with(folder: Path, *lines: str) -> ClusterConfig:
     ("line", "warned"),
     [
         ("num.io.threads=4", "num.io.threads has no effect here: each node serves all connections in one"),
-        ("offsets.retention.minutes=9", "has no effect here yet: it comes with the group coordinator"),
+        (
+            "group.consumer.max.size=9",
+            "has no effect here yet: it comes with groups of the consumer and streams",
+        ),
         ("replication.quota.window.num=9", "has no effect here yet: it comes with partition replication"),
         ("inter.broker.protocol.version=3.7", "has no effect here: metadata.version takes its place"),
     ],

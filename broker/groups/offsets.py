@@ -1,0 +1,135 @@
+"""The offsets that groups committed: as the log has them, as its committed part has them, and those of transactions.
+
+A decision looks at the newest state, a reader gets what is committed (rule G2.4). Both are kept: the committed state
+follows the newest one when the high watermark passes the record.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kquorum.wire.offsets_records import NO_TIMESTAMP, OffsetCommitValue, OffsetKey
+
+
+class Place(NamedTuple):
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """`record_offset` is that of its record in the log."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int
+    topic_id: UUID
+    record_offset: int
+
+
+Offsets = dict[str, dict[Place, CommittedOffset]]
+_NONE: Final[Mapping[Place, CommittedOffset]] = {}
+
+
+def committed_offset(value: OffsetCommitValue, record_offset: int) -> CommittedOffset:
+    return CommittedOffset(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+        record_offset,
+    )
+
+
+class OffsetStore:
+    def __init__(self) -> None:
+        self._newest: Offsets = {}
+        self._committed: Offsets = {}
+        self._not_committed: deque[tuple[int, str, Place, CommittedOffset | None]] = deque()
+        self._in_transactions: dict[int, dict[OffsetKey, CommittedOffset]] = {}
+        self._transactions_of: dict[OffsetKey, set[int]] = {}
+
+    # Reading
+
+    def newest(self, group_id: str) -> Mapping[Place, CommittedOffset]:
+        return self._newest.get(group_id, _NONE)
+
+    def committed(self, group_id: str) -> Mapping[Place, CommittedOffset]:
+        return self._committed.get(group_id, _NONE)
+
+    def is_in_transaction(self, group_id: str, place: Place) -> bool:
+        """Whether a transaction that has not ended commits an offset there."""
+        return OffsetKey(group_id, *place) in self._transactions_of
+
+    def in_transactions(self, group_id: str) -> list[Place]:
+        return [Place(key.topic, key.partition) for key in self._transactions_of if key.group_id == group_id]
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self._newest.values()))
+
+    # Replaying
+
+    def set(self, key: OffsetKey, found: CommittedOffset | None, record_offset: int) -> None:
+        """None: a tombstone, which removes the offsets of transactions there too (rule G3.29)."""
+        place = Place(key.topic, key.partition)
+        _put(self._newest, key.group_id, place, found)
+        self._not_committed.append((record_offset, key.group_id, place, found))
+        if found is None:
+            for producer_id in self._transactions_of.pop(key, ()):
+                self._in_transactions[producer_id].pop(key, None)
+
+    def set_in_transaction(self, producer_id: int, key: OffsetKey, found: CommittedOffset) -> None:
+        self._in_transactions.setdefault(producer_id, {})[key] = found
+        self._transactions_of.setdefault(key, set()).add(producer_id)
+
+    def end_transaction(
+        self, producer_id: int, record_offset: int, *, is_commit: bool
+    ) -> Iterable[OffsetKey]:
+        """The keys that the transaction committed. A later plain commit wins (rule G3.35)."""
+        pending = self._in_transactions.pop(producer_id, {})
+        for key, found in pending.items():
+            waiting = self._transactions_of[key]
+            waiting.discard(producer_id)
+            if not waiting:
+                del self._transactions_of[key]
+            if is_commit:
+                place = Place(key.topic, key.partition)
+                known = self.newest(key.group_id).get(place)
+                if known is None or known.record_offset < found.record_offset:
+                    _put(self._newest, key.group_id, place, found)
+                    self._not_committed.append((record_offset, key.group_id, place, found))
+        return pending.keys() if is_commit else ()
+
+    def commit_to(self, high_watermark: int) -> None:
+        """All records below it are on every in-sync replica."""
+        waiting = self._not_committed
+        while waiting and waiting[0][0] < high_watermark:
+            _, group_id, place, found = waiting.popleft()
+            _put(self._committed, group_id, place, found)
+
+
+def _put(offsets: Offsets, group_id: str, place: Place, found: CommittedOffset | None) -> None:
+    if found is not None:
+        offsets.setdefault(group_id, {})[place] = found
+        return
+    of_group = offsets.get(group_id)
+    if of_group is not None:
+        of_group.pop(place, None)
+        if not of_group:
+            del offsets[group_id]
+
+
+def is_expired(found: CommittedOffset, now_ms: int, since_ms: int, retention_ms: int) -> bool:
+    """An expiry of its own always counts; else the retention since the commit or since the group became empty."""
+    if found.expire_timestamp_ms != NO_TIMESTAMP:
+        return now_ms >= found.expire_timestamp_ms
+    return now_ms - since_ms >= retention_ms

@@ -1,0 +1,576 @@
+"""One partition of `__consumer_offsets` that this broker leads: its groups, their offsets, their timers.
+
+Sans-IO: `now_ms` is an argument, and the shard reads and writes the log through the partition. A request becomes
+records; their replay changes the offsets; the answer goes out when the records are committed. The members of classic
+groups are not in the log before their leader has assigned partitions (`classic_protocol`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kquorum.broker.groups.classic_group import CONSUMER, ClassicGroup, GroupState, group_of
+from kquorum.broker.groups.classic_protocol import ClassicProtocol, check_member
+from kquorum.broker.groups.group_log import Done, GroupLog, KeyValue
+from kquorum.broker.groups.offsets import (
+    CommittedOffset,
+    OffsetStore,
+    Place,
+    committed_offset,
+    is_expired,
+)
+from kquorum.broker.groups.settings import GroupSettings
+from kquorum.broker.groups.timers import Timers
+from kquorum.broker.log.errors import LogError
+from kquorum.broker.log.partition_log import Isolation
+from kquorum.broker.replica.partition import Partition
+from kquorum.wire.data_batch import data_headers, read_data_records
+from kquorum.wire.errors import DecodeError
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.offsets_records import (
+    NO_TIMESTAMP,
+    GroupKey,
+    ModernKey,
+    OffsetCommitValue,
+    OffsetKey,
+    RecordType,
+    UnknownKey,
+    decode_group_value,
+    decode_key,
+    decode_offset_value,
+    encode_group_key,
+    encode_group_value,
+    encode_offset_key,
+    encode_offset_value,
+)
+from kquorum.wire.record_batch import BatchHeader
+from kquorum.wire.record_parsing import Record
+from kquorum.wire.transaction_markers import decode_transaction_marker
+from kquorum.wire.uuids import ZERO_UUID
+
+log = logging.getLogger("broker.groups")
+
+NO_GENERATION: Final = -1
+_FIRST_WITH_GROUP_ID_NOT_FOUND: Final = 9
+# At most so many offsets are removed by one batch.
+_REMOVED_AT_ONCE: Final = 1_000
+_LOADED_AT_ONCE_BYTES: Final = 256 * 1024
+
+_OF_MEMBERS: Final = frozenset(
+    {
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
+        RecordType.SHARE_GROUP_MEMBER_METADATA,
+        RecordType.STREAMS_GROUP_MEMBER_METADATA,
+    }
+)
+# Kafka refuses to load a group whose parts are removed in another order (rule G3.32).
+_ORDER_OF_REMOVAL: Final = (8, 7, 6, 5, 16, 4, 3, 14, 13, 12, 10, 15, 11, 22, 21, 20, 19, 23, 17, 9, 18)
+_TYPE_OF_METADATA: Final = {
+    RecordType.SHARE_GROUP_METADATA: "share",
+    RecordType.STREAMS_GROUP_METADATA: "streams",
+}
+
+
+class ShardState(Enum):
+    LOADING = auto()
+    ACTIVE = auto()
+    CLOSED = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetToCommit:
+    place: Place
+    topic_id: UUID
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Of a member, or of a client that is none: then `generation` is negative and `member_id` empty."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+    retention_ms: int
+    version: int
+    offsets: Sequence[OffsetToCommit]
+
+
+class ListedGroup(NamedTuple):
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+FetchDone = Callable[[ErrorCode, Mapping[Place, CommittedOffset], Collection[Place]], None]
+"""The error, the offsets of the group, and the places of which a transaction has not ended."""
+
+
+class GroupShard:
+    """Implements `broker.groups.classic_protocol.GroupStore`."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        settings: Callable[[], GroupSettings],
+        new_id: Callable[[], UUID],
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.state = ShardState.LOADING
+        self.groups: dict[str, ClassicGroup] = {}
+        self.timers = Timers()
+        self.offsets = OffsetStore()
+        self.log = GroupLog(partition, self._replay_own, self.offsets.commit_to)
+        self.classic = ClassicProtocol(self)
+        self._settings = settings
+        self._new_id = new_id
+        self._next_offset = partition.log.log_start_offset
+        self._modern: dict[str, set[tuple[RecordType, bytes]]] = {}
+
+    @property
+    def settings(self) -> GroupSettings:
+        return self._settings()
+
+    @property
+    def refusal(self) -> ErrorCode:
+        """What a request gets while this shard cannot serve it (rule G1.21)."""
+        if self.state is ShardState.ACTIVE:
+            return ErrorCode.none
+        if self.state is ShardState.LOADING:
+            return ErrorCode.coordinator_load_in_progress
+        return ErrorCode.not_coordinator
+
+    def new_member_id(self, prefix: str) -> str:
+        return f"{prefix}-{self._new_id()}"
+
+    # Loading
+
+    def load_some(self, now_ms: int) -> None:
+        """Read and replay the next part of the log, up to its end: what the former leader wrote, committed or not."""
+        partition_log = self.partition.log
+        if self.state is not ShardState.LOADING:
+            return
+        try:
+            if self._next_offset < partition_log.log_end_offset:
+                most = min(self.settings.load_buffer_bytes, _LOADED_AT_ONCE_BYTES)
+                found = partition_log.read(
+                    self._next_offset,
+                    max_bytes=most,
+                    isolation=Isolation.LOG_END,
+                    at_least_one_batch=True,
+                )
+                data = b"".join(found.pieces)
+                before = self._next_offset
+                for position, header in data_headers(data):
+                    self._replay_batch(data, position, header)
+                    self._next_offset = header.next_offset
+                if self._next_offset > before:
+                    return
+        except (DecodeError, LogError, ValueError) as error:
+            self.state = ShardState.FAILED
+            log.error(
+                "%s-%d cannot be loaded from offset %d on, so this broker refuses its groups: %s",
+                *self.partition.topic_partition,
+                self._next_offset,
+                error,
+            )
+            return
+        self._begin(now_ms)
+
+    def _begin(self, now_ms: int) -> None:
+        self.state = ShardState.ACTIVE
+        self.log.start_at(self.partition.log.log_end_offset)
+        self.offsets.commit_to(self.partition.log.high_watermark)
+        for group in self.groups.values():
+            self.classic.begin(now_ms, group)
+        self._schedule_expiry(now_ms)
+        log.info(
+            "%s-%d: %d groups with %d offsets loaded, leader epoch %d",
+            *self.partition.topic_partition,
+            len(self.groups),
+            self.offsets.count,
+            self.leader_epoch,
+        )
+
+    def _replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
+        """A batch that begins below the place to go on from was read whole."""
+        for record in read_data_records(data, position, header):
+            if header.is_control:
+                self._replay_marker(header.producer_id, record)
+            elif record.key is not None:
+                producer_id = header.producer_id if header.is_transactional else None
+                self.replay(record.offset, record.key, record.value, producer_id)
+
+    def _replay_marker(self, producer_id: int, record: Record) -> None:
+        try:
+            marker = decode_transaction_marker(record.key, record.value)
+        except DecodeError:
+            # Control records of other kinds say nothing of groups.
+            return
+        self.end_transaction(producer_id, record.offset, is_commit=marker.is_commit)
+
+    def end_transaction(self, producer_id: int, record_offset: int, *, is_commit: bool) -> None:
+        for key in self.offsets.end_transaction(producer_id, record_offset, is_commit=is_commit):
+            self._make_simple(key.group_id)
+
+    def close(self) -> None:
+        """This broker leads the partition no longer. The log is not asked for anything: it may be gone."""
+        self.state = ShardState.CLOSED
+        for group in tuple(self.groups.values()):
+            self.classic.end(group, ErrorCode.not_coordinator)
+        self.timers.clear()
+        self.log.fail_all(ErrorCode.not_coordinator)
+
+    # Replay
+
+    def replay(self, offset: int, key: bytes, value: bytes | None, producer_id: int | None = None) -> None:
+        """Raises DecodeError. Earlier records of a key may be missing: compaction removed them (rule G3.28)."""
+        found = decode_key(key)
+        if isinstance(found, OffsetKey):
+            self._replay_offset(offset, found, value, producer_id)
+        elif isinstance(found, GroupKey):
+            self._replay_group(found.group_id, value)
+        elif isinstance(found, ModernKey):
+            self._replay_modern(found, key, value)
+        else:
+            assert isinstance(found, UnknownKey)
+            log.warning("a record of the unknown type %d is skipped", found.type)
+
+    def _replay_own(self, offset: int, key: bytes, value: bytes | None) -> None:
+        self.replay(offset, key, value)
+
+    def _replay_offset(
+        self, offset: int, key: OffsetKey, value: bytes | None, producer_id: int | None
+    ) -> None:
+        if value is None:
+            self.offsets.set(key, None, offset)
+            return
+        found = committed_offset(decode_offset_value(value), offset)
+        if producer_id is not None:
+            self.offsets.set_in_transaction(producer_id, key, found)
+            return
+        self._make_simple(key.group_id)
+        self.offsets.set(key, found, offset)
+
+    def _make_simple(self, group_id: str) -> None:
+        if group_id not in self.groups and group_id not in self._modern:
+            self.groups[group_id] = ClassicGroup(group_id)
+
+    def _replay_group(self, group_id: str, value: bytes | None) -> None:
+        known = self.groups.pop(group_id, None)
+        if known is not None:
+            self.classic.end(known, ErrorCode.unknown_member_id)
+        if value is not None:
+            self.groups[group_id] = group_of(group_id, decode_group_value(value))
+
+    def _replay_modern(self, found: ModernKey, key: bytes, value: bytes | None) -> None:
+        """Of a group that another broker's coordinator keeps: its id is taken, and its records are known."""
+        entry = (found.type, key)
+        if value is not None:
+            self.groups.pop(found.group_id, None)
+            self._modern.setdefault(found.group_id, set()).add(entry)
+            return
+        kept = self._modern.get(found.group_id)
+        if kept is not None:
+            kept.discard(entry)
+            if not kept:
+                del self._modern[found.group_id]
+
+    # Writing
+
+    def _write(self, now_ms: int, records: Sequence[KeyValue], done: Done) -> None:
+        settings = self.settings
+        self.log.write(
+            now_ms,
+            records,
+            done,
+            timeout_ms=settings.commit_timeout_ms,
+            codec=settings.compression_codec,
+        )
+
+    def write_group(
+        self, now_ms: int, group: ClassicGroup, done: Done, assignments: Mapping[str, bytes] | None = None
+    ) -> None:
+        """The group itself is ahead of its record: members wait for this one."""
+        settings = self.settings
+        record = (encode_group_key(group.group_id), encode_group_value(group.record(assignments)))
+        self.log.write(
+            now_ms,
+            [record],
+            done,
+            timeout_ms=settings.commit_timeout_ms,
+            codec=settings.compression_codec,
+            is_replayed=False,
+        )
+
+    def after_writes(self, now_ms: int, done: Done) -> None:
+        self.log.after_writes(now_ms, done, timeout_ms=self.settings.commit_timeout_ms)
+
+    def advance(self) -> None:
+        """The high watermark moved."""
+        if self.state is ShardState.ACTIVE:
+            self.log.advance()
+
+    def expire(self, now_ms: int) -> None:
+        self.log.expire(now_ms)
+        self.timers.fire(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        deadlines = (self.log.next_deadline_ms(), self.timers.next_deadline_ms())
+        return min((each for each in deadlines if each is not None), default=None)
+
+    def make_room(self, now_ms: int, group_id: str) -> ErrorCode:
+        kept = self._modern.get(group_id)
+        if kept is None:
+            return ErrorCode.none
+        if self._has_modern_members(group_id):
+            return ErrorCode.inconsistent_group_protocol
+        self._write(now_ms, _removals(kept), lambda _error: None)
+        return ErrorCode.inconsistent_group_protocol if group_id in self._modern else ErrorCode.none
+
+    def _has_modern_members(self, group_id: str) -> bool:
+        return any(kind in _OF_MEMBERS for kind, _ in self._modern.get(group_id, ()))
+
+    # Offsets
+
+    def commit_offsets(
+        self, now_ms: int, commit: Commit, done: Callable[[Sequence[ErrorCode]], None]
+    ) -> None:
+        """`done` gets an error for each offset, in their order."""
+        error = self._may_commit(commit)
+        if error is not ErrorCode.none:
+            self.after_writes(
+                now_ms,
+                lambda failed: done(
+                    [failed if failed is not ErrorCode.none else error] * len(commit.offsets)
+                ),
+            )
+            return
+        settings = self.settings
+        group = self.groups.get(commit.group_id)
+        if (
+            group is not None
+            and commit.member_id in group.members
+            and group.state in (GroupState.STABLE, GroupState.PREPARING)
+        ):
+            self.classic.note_life(now_ms, group, commit.member_id)
+        expires = NO_TIMESTAMP if commit.retention_ms < 0 else now_ms + commit.retention_ms
+        too_large = [_utf16_units(each.metadata) > settings.metadata_max_bytes for each in commit.offsets]
+        records: list[KeyValue] = [
+            (
+                encode_offset_key(OffsetKey(commit.group_id, *each.place)),
+                encode_offset_value(
+                    OffsetCommitValue(
+                        offset=each.offset,
+                        leader_epoch=each.leader_epoch,
+                        metadata=each.metadata,
+                        commit_timestamp=now_ms,
+                        expire_timestamp=expires,
+                        topic_id=each.topic_id,
+                    )
+                ),
+            )
+            for each, is_refused in zip(commit.offsets, too_large, strict=True)
+            if not is_refused
+        ]
+
+        def written(failed: ErrorCode) -> None:
+            done([ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large])
+
+        self._write(now_ms, records, written)
+
+    def _may_commit(self, commit: Commit) -> ErrorCode:
+        """Rules G5.5, G5.6 and G5.10."""
+        is_anonymous = commit.generation < 0
+        if commit.group_id in self._modern:
+            has_members = self._has_modern_members(commit.group_id)
+            return ErrorCode.none if is_anonymous and not has_members else ErrorCode.unknown_member_id
+        group = self.groups.get(commit.group_id)
+        if group is None:
+            if is_anonymous:
+                return ErrorCode.none
+            knows = commit.version >= _FIRST_WITH_GROUP_ID_NOT_FOUND
+            return ErrorCode.group_id_not_found if knows else ErrorCode.illegal_generation
+        if is_anonymous and group.state is GroupState.EMPTY:
+            return ErrorCode.none
+        if not is_anonymous or commit.member_id or commit.instance_id is not None:
+            error = check_member(group, commit.member_id, commit.instance_id, commit.generation)
+            if error is not ErrorCode.none:
+                return error
+        else:
+            return ErrorCode.unknown_member_id
+        is_completing = group.state is GroupState.COMPLETING
+        return ErrorCode.rebalance_in_progress if is_completing else ErrorCode.none
+
+    def fetch_offsets(self, now_ms: int, group_id: str, *, is_stable: bool, done: FetchDone) -> None:
+        """With `is_stable` the newest state, once it is committed; else what is committed now (rule G5.18)."""
+        if not is_stable:
+            done(ErrorCode.none, self.offsets.committed(group_id), ())
+            return
+        found = dict(self.offsets.newest(group_id))
+        unstable = frozenset(self.offsets.in_transactions(group_id))
+        self.after_writes(now_ms, lambda error: done(error, found, unstable))
+
+    def delete_offsets(
+        self,
+        now_ms: int,
+        group_id: str,
+        places: Sequence[Place],
+        done: Callable[[ErrorCode, Sequence[ErrorCode]], None],
+    ) -> None:
+        group = self.groups.get(group_id)
+        error = ErrorCode.none
+        if not group_id:
+            error = ErrorCode.invalid_group_id
+        elif group is None and group_id not in self._modern:
+            error = ErrorCode.group_id_not_found
+        elif (
+            group is not None and group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER
+        ) or self._has_modern_members(group_id):
+            error = ErrorCode.non_empty_group
+        if error is not ErrorCode.none:
+            self.after_writes(
+                now_ms, lambda failed: done(failed if failed is not ErrorCode.none else error, ())
+            )
+            return
+        subscribed = [group is not None and group.is_subscribed(place.topic) for place in places]
+        kept = self.offsets.newest(group_id)
+        records: list[KeyValue] = [
+            (encode_offset_key(OffsetKey(group_id, *place)), None)
+            for place, is_used in zip(places, subscribed, strict=True)
+            if not is_used and (place in kept or self.offsets.is_in_transaction(group_id, place))
+        ]
+        errors = [
+            ErrorCode.group_subscribed_to_topic if is_used else ErrorCode.none for is_used in subscribed
+        ]
+        self._write(now_ms, records, lambda failed: done(failed, errors))
+
+    # Groups
+
+    def listed(self) -> list[ListedGroup]:
+        found = [
+            ListedGroup(group.group_id, group.protocol_type or "", group.state.value, "classic")
+            for group in self.groups.values()
+        ]
+        for group_id, kept in self._modern.items():
+            kind = next((_TYPE_OF_METADATA[each] for each, _ in kept if each in _TYPE_OF_METADATA), CONSUMER)
+            state = "Stable" if self._has_modern_members(group_id) else "Empty"
+            found.append(ListedGroup(group_id, kind, state, kind))
+        return found
+
+    def delete_groups(
+        self, now_ms: int, group_ids: Sequence[str], done: Callable[[Mapping[str, ErrorCode]], None]
+    ) -> None:
+        """The tombstones of all are one batch."""
+        errors = {group_id: self._may_delete(group_id) for group_id in group_ids}
+        records: list[KeyValue] = []
+        for group_id, error in errors.items():
+            if error is ErrorCode.none:
+                records += self._tombstones(group_id)
+
+        def written(failed: ErrorCode) -> None:
+            done(
+                {group_id: failed if error is ErrorCode.none else error for group_id, error in errors.items()}
+            )
+
+        self._write(now_ms, records, written)
+
+    def _may_delete(self, group_id: str) -> ErrorCode:
+        if group_id in self._modern:
+            return ErrorCode.non_empty_group if self._has_modern_members(group_id) else ErrorCode.none
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.group_id_not_found
+        return ErrorCode.none if group.state is GroupState.EMPTY else ErrorCode.non_empty_group
+
+    def _tombstones(self, group_id: str) -> list[KeyValue]:
+        places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
+        records: list[KeyValue] = [(encode_offset_key(OffsetKey(group_id, *place)), None) for place in places]
+        if group_id in self._modern:
+            return records + _removals(self._modern[group_id])
+        return [*records, (encode_group_key(group_id), None)]
+
+    # Expiry
+
+    def _schedule_expiry(self, now_ms: int) -> None:
+        self.timers.set("expiry", now_ms + self.settings.retention_check_ms, self.expire_offsets)
+
+    def expire_offsets(self, now_ms: int) -> None:
+        """Rules G3.37 to G3.41 and G5.40. A group that has no offsets left and no members goes too."""
+        retention_ms = self.settings.retention_ms
+        records: list[KeyValue] = []
+        for group in tuple(self.groups.values()):
+            kept = self.offsets.newest(group.group_id)
+            expired = [
+                place
+                for place, found in kept.items()
+                if not self.offsets.is_in_transaction(group.group_id, place)
+                and _has_expired(group, place, found, now_ms, retention_ms)
+            ]
+            records += [(encode_offset_key(OffsetKey(group.group_id, *place)), None) for place in expired]
+            is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group.group_id))
+            if not is_used and group.state is GroupState.EMPTY and not group.pending_ids:
+                records.append((encode_group_key(group.group_id), None))
+        self._remove_some(now_ms, records)
+        self._schedule_expiry(now_ms)
+
+    def forget_topics(self, now_ms: int, topics: Collection[str]) -> None:
+        """Topics were deleted: another topic of the same name has other records (rule G3.42)."""
+        records: list[KeyValue] = []
+        for group_id in (*self.groups, *self._modern):
+            places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
+            records += [
+                (encode_offset_key(OffsetKey(group_id, *place)), None)
+                for place in places
+                if place.topic in topics
+            ]
+        self._remove_some(now_ms, records)
+
+    def _remove_some(self, now_ms: int, records: Sequence[KeyValue]) -> None:
+        for start in range(0, len(records), _REMOVED_AT_ONCE):
+            self._write(now_ms, records[start : start + _REMOVED_AT_ONCE], lambda _error: None)
+
+
+def _has_expired(
+    group: ClassicGroup, place: Place, found: CommittedOffset, now_ms: int, retention_ms: int
+) -> bool:
+    since_ms = found.commit_timestamp_ms
+    if group.protocol_type is not None:
+        if group.state is GroupState.EMPTY:
+            if group.state_timestamp_ms >= 0:
+                since_ms = group.state_timestamp_ms
+        elif (
+            group.state is not GroupState.STABLE
+            or group.subscribed is None
+            or place.topic in group.subscribed
+        ):
+            return False
+    elif group.members or group.pending_ids:
+        return False
+    return is_expired(found, now_ms, since_ms, retention_ms)
+
+
+def _removals(kept: Collection[tuple[RecordType, bytes]]) -> list[KeyValue]:
+    ordered = sorted(kept, key=lambda each: (_ORDER_OF_REMOVAL.index(each[0]), each[1]))
+    return [(key, None) for _, key in ordered]
+
+
+def _utf16_units(text: str) -> int:
+    """The length of a string of Java."""
+    return len(text) + sum(character > "￿" for character in text)
+
+
+def is_same_topic(kept: UUID, asked: UUID) -> bool:
+    """Whether an offset that was committed for the topic `kept` is one of the topic `asked` (KAFKA-19154)."""
+    return ZERO_UUID in (kept, asked) or kept == asked

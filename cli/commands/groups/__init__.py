@@ -1,0 +1,1 @@
+"""`kquorum groups`: list, describe, reset and delete consumer groups."""
