@@ -17,12 +17,14 @@ from kquorum.regular_files import read_regular
 from kquorum.spark_replay.decode.bases import StateBase
 from kquorum.spark_replay.decode.json_values import check_values
 from kquorum.spark_replay.decode.members import Member, member_of
-from kquorum.spark_replay.decode.sources import AUDIT_MANIFEST, LogFile
+from kquorum.spark_replay.decode.sources import AUDIT_MANIFEST, STREAM_FOLDER, LogFile
 from kquorum.spark_replay.table_files import hadoop_path
 from kquorum.spark_replay.tables.building.registry import TABLES
 
 MANIFEST: Final = AUDIT_MANIFEST
 FORMAT: Final = 1
+# Below a stream's STREAM_FOLDER: a folder for each refresh, which is an audit by itself.
+VERSIONS_FOLDER: Final = "versions"
 # Spark would load any class of that name.
 TABLE_FORMATS: Final = ("parquet", "delta")
 
@@ -97,14 +99,21 @@ def table_folder(folder: Path, name: str) -> Path:
     """Where a table's files lie. Raises NoAudit if a symbolic link leads out of the audit.
 
     A stream's tables are links which a refresh swings over, and a reader keeps those that it opened. They stay within
-    the folder; below them nothing is a link.
+    the folder, and those of a version of the stream within the folder of the stream; below them nothing is a link.
     """
-    whole = folder.resolve()
-    path = (whole / name).resolve()
-    if not path.is_relative_to(whole):
-        raise NoAudit(f"{folder / name} is a symbolic link to {path}, outside the audit; it is not followed")
+    path = _within(folder, name)
     if path.is_dir():
         _check_no_links(path)
+    return path
+
+
+def _within(folder: Path, name: str) -> Path:
+    whole = folder.resolve()
+    path = (whole / name).resolve()
+    if whole.parts[-3:-1] == (STREAM_FOLDER, VERSIONS_FOLDER):
+        whole = whole.parents[2]
+    if not path.is_relative_to(whole):
+        raise NoAudit(f"{folder / name} is a symbolic link to {path}, outside the audit; it is not followed")
     return path
 
 
@@ -121,7 +130,7 @@ def read_manifest(folder: Path) -> AuditManifest:
     """Raises NoAudit."""
     path = folder / MANIFEST
     try:
-        content = json.loads(read_regular(path))
+        content = json.loads(read_regular(_within(folder, MANIFEST)))
         if content["format"] != FORMAT:
             raise NoAudit(
                 f"{path} is of format {content['format']}; this program reads {FORMAT}: build it again"

@@ -266,7 +266,10 @@ def write_transaction_marker(
     offset: int = 0,
     leader_epoch: int = NO_EPOCH,
 ) -> bytes:
-    """The control batch that ends a transaction (KIP-98): one record, never compressed, without a sequence."""
+    """The control batch that ends a transaction (KIP-98): one record, never compressed, without a sequence.
+
+    Raises ValueError for a negative producer id or epoch: a marker ends the transaction of a producer.
+    """
     key, value = encode_transaction_marker(marker)
     return write_data_batch(
         [Record(offset, timestamp_ms, key, value)],

@@ -83,7 +83,7 @@ def _survey_by_columns(data: bytes, position: int, end: int, count: int) -> Reco
         return None
     raw = np.frombuffer(data, np.uint8)
     starts, ends = bounds[:-1], bounds[1:]
-    _, at, is_sound = _numbers(raw, starts, _VARINT_BYTES)
+    sizes, at, is_sound = _numbers(raw, starts, _VARINT_BYTES)
     deltas, at, is_delta = _numbers(raw, at + 1, _VARLONG_BYTES)
     offset_deltas, at, is_offset = _numbers(raw, at, _VARINT_BYTES)
     keys, at, is_key = _numbers(raw, at, _VARINT_BYTES)
@@ -92,6 +92,8 @@ def _survey_by_columns(data: bytes, position: int, end: int, count: int) -> Reco
     at += np.maximum(values, 0)
     least_size = min(keys.min(), values.min())
     if not (is_sound and is_delta and is_offset and is_key and is_value) or least_size < -1:
+        return None
+    if sizes.min() < 0:  # `_bounds` does not look at the sign
         return None
     if (at >= ends).any():
         return None
@@ -112,7 +114,10 @@ def _survey_by_columns(data: bytes, position: int, end: int, count: int) -> Reco
 
 
 def _bounds(data: bytes, position: int, end: int, count: int) -> Numbers | None:
-    """Where each of `count` records begins, and where the last one ends; None unless that is at `end`."""
+    """Where each of `count` records begins, and where the last one ends; None unless that is at `end`.
+
+    It does not look at the sign of a length of one or two bytes: the caller does that for all records at once.
+    """
     bounds = [position]
     try:
         for _ in range(count):

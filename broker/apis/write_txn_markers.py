@@ -123,6 +123,11 @@ def _append_all(services: BrokerServices, marker: WritableTxnMarker, *, may_writ
     keys = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
     if not may_write:
         return [_Outcome(key, ErrorCode.cluster_authorization_failed) for key in keys]
+    if marker.producer_id < 0 or marker.producer_epoch < 0:
+        # Kafka answers with UNKNOWN_SERVER_ERROR after an exception; nothing is appended there either.
+        is_producer = marker.producer_id >= 0
+        error = ErrorCode.invalid_producer_epoch if is_producer else ErrorCode.invalid_producer_id_mapping
+        return [_Outcome(key, error) for key in keys]
     return [_append(services, marker, key) for key in keys]
 
 

@@ -56,6 +56,7 @@ PASSING: Final = frozenset(
     }
 )
 _PAUSE_S: Final = 0.1
+_PROPAGATION_S: Final = 1.0
 _CONSUMER: Final = -1
 _FETCH_MAX_WAIT_MS: Final = 500
 _FETCH_BYTES: Final = 1_048_576
@@ -119,7 +120,10 @@ class PartitionClient:
             connection.close()
 
     async def topic(self, name: str) -> TopicPlace:
-        """Raises CliError for a topic that is not there."""
+        """Raises CliError for a topic that is not there, and has not come for a second: brokers learn of a new one each
+        in its own time."""
+        loop = asyncio.get_running_loop()
+        may_come_until_s = loop.time() + _PROPAGATION_S
 
         async def ask() -> TopicPlace:
             # A client of its own each time: its time limit is that of all its requests together.
@@ -129,6 +133,10 @@ class PartitionClient:
                         topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False
                     )
                 )
+            if found.topics[0].error_code is ErrorCode.unknown_topic_or_partition:
+                if loop.time() < may_come_until_s:
+                    raise Passing("unknown topic")
+                raise CliError(f"there is no topic {name}: create it with `kquorum topics create {name}`")
             return self._take(name, found)
 
         return await self._until_it_passes(ask, f"looking up topic {name}")
@@ -136,8 +144,6 @@ class PartitionClient:
     def _take(self, name: str, found: MetadataResponse) -> TopicPlace:
         self._brokers = {broker.node_id: HostPort(broker.host, broker.port) for broker in found.brokers}
         [topic] = found.topics
-        if topic.error_code is ErrorCode.unknown_topic_or_partition:
-            raise CliError(f"there is no topic {name}: create it with `kquorum topics create {name}`")
         if topic.error_code in PASSING:
             raise Passing(topic.error_code.name)
         if topic.error_code is not ErrorCode.none:

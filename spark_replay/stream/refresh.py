@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kquorum.spark_replay.audit import AuditResult, Staged, Tables, write_state
 from kquorum.spark_replay.audit_folder import (
     MANIFEST,
+    VERSIONS_FOLDER,
     AuditedSource,
     AuditManifest,
     member_of_files,
@@ -29,9 +30,8 @@ from kquorum.spark_replay.stream.tables import destination_of
 from kquorum.spark_replay.tables.building.registry import SCANNED, TABLES
 from kquorum.spark_replay.tables.building.state import counted_records
 
-_KEPT_VERSIONS: Final = 2
+_KEPTVERSIONS_FOLDER: Final = 2
 _NOW: Final = "now"
-_VERSIONS: Final = "versions"
 
 
 class _StagedByStream(Staged):
@@ -73,7 +73,7 @@ def refresh(
     _show(out, number)
     state.version, state.behind = number, FRESH
     states.write_state(out, state)
-    _drop_versions(out, keep_from=number - _KEPT_VERSIONS + 1)
+    _drop_versions(out, keep_from=number - _KEPTVERSIONS_FOLDER + 1)
     return _result(state, bases, rows)
 
 
@@ -121,14 +121,14 @@ def _result(state: StreamState, bases: tuple[StateBase, ...], rows: dict[str, in
 def _next_version(out: Path, state: StreamState) -> int:
     """A version without readers: a process that was killed may have shown a version that the state does not know."""
     folder = stream_folder(out)
-    names = [path.name for path in (folder / _VERSIONS).glob("*")]
+    names = [path.name for path in (folder / VERSIONS_FOLDER).glob("*")]
     if (now := folder / _NOW).is_symlink():
         names.append(now.readlink().name)
     return 1 + max([state.version, *(int(name) for name in names if name.isdecimal())])
 
 
 def _empty_version(out: Path, number: int) -> Path:
-    version = stream_folder(out) / _VERSIONS / str(number)
+    version = stream_folder(out) / VERSIONS_FOLDER / str(number)
     shutil.rmtree(version, ignore_errors=True)
     version.mkdir(parents=True)
     for name in SCANNED.values():
@@ -139,7 +139,7 @@ def _empty_version(out: Path, number: int) -> Path:
 
 def _show(out: Path, number: int) -> None:
     folder = stream_folder(out)
-    _link(folder / _NOW, Path(_VERSIONS) / str(number))
+    _link(folder / _NOW, Path(VERSIONS_FOLDER) / str(number))
     # Every table's link goes through the one link `now`, so one rename shows all tables of the version together.
     through = Path(folder.name) / _NOW
     for name in TABLES.keys() - set(SCANNED.values()):
@@ -159,6 +159,6 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _drop_versions(out: Path, *, keep_from: int) -> None:
-    for path in (stream_folder(out) / _VERSIONS).iterdir():
+    for path in (stream_folder(out) / VERSIONS_FOLDER).iterdir():
         if path.name.isdecimal() and int(path.name) < keep_from:
             shutil.rmtree(path, ignore_errors=True)

@@ -7,6 +7,7 @@ controllers to the last epoch but one.
 import asyncio
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -71,6 +72,8 @@ async def answer(cluster: SecuredCluster, node_id: int, certificate: str) -> Any
         )
     finally:
         writer.close()
+        with suppress(OSError):  # the controller may have closed it first
+            await writer.wait_closed()
 
 
 def test_a_brokers_certificate_cannot_claim_leadership_and_the_voters_elect(cluster: SecuredCluster) -> None:

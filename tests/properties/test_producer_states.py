@@ -310,7 +310,7 @@ class ProducersAndTwin(RuleBasedStateMachine):
 
 
 RUNS = settings(max_examples=60, stateful_step_count=40, deadline=None)
-HUNTS = settings(RUNS, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False, database=None)
+HUNTS = settings(RUNS, max_examples=2_000, phases=[Phase.generate], report_multiple_bugs=False, database=None)
 
 
 def test_producers_agree_with_the_list_of_their_batches() -> None:

@@ -67,6 +67,8 @@ def test_sound_records(payload: tuple[bytes, int]) -> None:
 
 @given(payloads(), st.data())
 @example((b"\x0c\0\0\0\1\1\0", 1), None)
+@example((b"\x0d\0\0\0\1\1\0", 1), None)
+@example((b"\xff\1" + bytes(3) + b"\xf2\1" + bytes(120), 1), None)
 def test_changed_records(payload: tuple[bytes, int], data: st.DataObject | None) -> None:
     """Whatever is changed, both ways of the survey agree with the parser on what is refused."""
     whole, count = payload

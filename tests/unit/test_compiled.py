@@ -196,8 +196,9 @@ _ASK = (
 
 @pytest.mark.slow
 def test_a_process_uses_what_was_built(tmp_path: Path) -> None:
-    (name,) = [each for each in sources() if each.endswith("raft/log_index.py")]
-    build([name], tmp_path / "out")
+    # Two: mypyc names the header of a single module in a package so that its own code does not find it.
+    names = [each for each in sources() if each.endswith(("raft/log_index.py", "raft/elections.py"))]
+    build(names, tmp_path / "out")
 
     def asked(value: str) -> list[str]:
         done = subprocess.run(
@@ -214,7 +215,7 @@ def test_a_process_uses_what_was_built(tmp_path: Path) -> None:
     file, state = asked(str(tmp_path / "out"))
     assert Path(file).is_relative_to(tmp_path)
     assert Path(file).suffix == ".so"
-    assert state.startswith("1 from")
+    assert state.startswith(f"{len(names)} from")
     file, state = asked("0")
     assert file.endswith("log_index.py")
     assert state == "none are built"

@@ -13,6 +13,7 @@ from kquorum.cli.commands.audit.java import check_java
 from kquorum.cli.commands.audit.live_log import followed, live_address
 from kquorum.cli.commands.audit.spark import quiet_spark
 from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.audit_folder import NoAudit
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.read_positions import TruncatedLog
 from kquorum.spark_replay.stream.state import NoStream, is_stream, read_state, stream_folder
@@ -107,7 +108,7 @@ def check_out(out: Path, name: str) -> None:
 def _refusals_told() -> Iterator[None]:
     try:
         yield
-    except NoStream as error:
+    except (NoStream, NoAudit) as error:
         raise CliError(str(error), status=ExitStatus.USAGE) from None
     except TruncatedLog as error:
         raise CliError(str(error), status=ExitStatus.FAILED) from None

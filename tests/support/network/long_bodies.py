@@ -83,6 +83,8 @@ def _value(field: FieldPlan, number: int) -> Any:
         return f"n{number}"
     if field.kind in ("uuid", "uuid_or_none"):
         return None if field.kind == "uuid_or_none" else UUID(int=number + 1)
+    if field.name == "acks":
+        return 1  # with 0 a Produce has no answer
     if field.kind in _INTEGERS:
         return number % (1 << _INTEGERS[field.kind])
     if field.kind == "error_code":

@@ -34,7 +34,7 @@ def mark(
     world: DataWorld, *indexes: int, epoch: int = 3, version: int = 1, topic: str = ORDERS, **fields: Any
 ) -> Asked:
     marker = WritableTxnMarker(
-        producer_id=PRODUCER,
+        producer_id=fields.pop("producer_id", PRODUCER),
         producer_epoch=epoch,
         transaction_result=fields.pop("commit", True),
         topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=indexes),),
@@ -75,6 +75,29 @@ def test_a_marker_is_a_control_batch_that_ends_the_transaction(world: DataWorld,
     [described] = producers(world, 0)[0].active_producers
     assert described.current_txn_start_offset == -1
     assert described.coordinator_epoch == 7
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"producer_id": -1}, "invalid_producer_id_mapping"),
+        ({"producer_id": -(2**63), "epoch": -1}, "invalid_producer_id_mapping"),
+        ({"epoch": -1}, "invalid_producer_epoch"),
+        ({"epoch": -(2**15)}, "invalid_producer_epoch"),
+    ],
+)
+def test_a_marker_without_a_producer_is_refused(world: DataWorld, fields: dict[str, int], error: str) -> None:
+    batches = len(world.logs.logs[world.partition().topic_partition].batches)
+    assert told(mark(world, 0, 1, **fields)) == [(0, error), (1, error)]
+    assert len(world.logs.logs[world.partition().topic_partition].batches) == batches
+
+
+@pytest.mark.parametrize("coordinator_epoch", [-(2**31), -1, 0, 2**31 - 1])
+def test_any_coordinator_epoch_is_answered(world: DataWorld, coordinator_epoch: int) -> None:
+    asked = mark(world, 0, coordinator_epoch=coordinator_epoch)
+    world.settle()
+    world.follower_fetches(world.logs.logs[world.partition().topic_partition].log_end_offset)
+    assert len(told(asked)) == 1
 
 
 def test_the_answer_waits_for_the_in_sync_replicas_and_has_all_partitions(world: DataWorld) -> None:
