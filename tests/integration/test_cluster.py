@@ -165,6 +165,7 @@ def test_a_paused_leader_is_replaced_and_steps_down_when_it_wakes(cluster: Clust
 
 
 @pytest.mark.parametrize("count", [1])
+@pytest.mark.slow
 def test_all_nodes_killed_at_once_come_back_with_everything(cluster: Cluster, count: int) -> None:
     client = Confluent(cluster.address(cluster.broker_ids[0]))
     client.create(f"before-the-blackout-{count}", partitions=2)

@@ -83,6 +83,7 @@ def check_quiet(cluster: Cluster, node_id: int) -> None:
     assert "Logging error" not in cluster.output(node_id)
 
 
+@pytest.mark.slow
 def test_a_leader_whose_disk_is_full_hands_over_and_comes_back_by_itself(
     tmp_path: Path, small_disks: list[Path]
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_second_signal_ends_a_node_at_once_before_its_event_loop_runs(small: C
     assert "Traceback" not in ended.stdout + ended.stderr
 
 
+@pytest.mark.slow
 def test_assertions_switched_off(small: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")
     cluster = Cluster(small.folder, controllers=1, brokers=0)

@@ -108,6 +108,7 @@ def test_diff_tells_what_changed_and_who_did_it(ask: Any) -> None:
     assert ask("diff", "9", "3")[0] == 2
 
 
+@pytest.mark.slow
 def test_timeline_tells_what_happened_and_why(ask: Any) -> None:
     status, out, _ = ask("timeline", "--topic", HOSTILE, "--partition", "0", "--json")
     assert status == 0
@@ -129,6 +130,7 @@ def test_timeline_tells_what_happened_and_why(ask: Any) -> None:
     assert "gave up the lead of 2 partitions" in out
 
 
+@pytest.mark.slow
 def test_the_who_column_names_the_principal_or_the_controllers_cause(ask: Any) -> None:
     status, out, err = ask("who", "--topic", HOSTILE, "--until", "2026-01-31T12:03:00", "--csv", "-")
     assert status == 0

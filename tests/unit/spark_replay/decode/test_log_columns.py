@@ -99,6 +99,7 @@ def test_random_histories_have_the_same_rows_in_any_pieces(tmp_path: Path, seed:
         assert in_columns(*files, split_bytes=split_bytes) == found
 
 
+@pytest.mark.slow
 def test_real_logs_have_the_same_rows(real_logs: Path) -> None:
     found = assert_equal(*find_log_files(real_logs))
     assert len(found["record"]) > 10_000
