@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from kquorum.broker.internal_topics import creatable_topic
+from kquorum.metadata.configs.resolution import NodeConfigs
+from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.config.addresses import HostPort, Listener, VoterAddress
 from kquorum.node.config.load import load_config
 from kquorum.node.config.properties_file import properties_of
@@ -17,6 +20,18 @@ def test_the_example_is_three_controllers_and_three_brokers() -> None:
     assert [node.node_id for node in cluster.brokers] == [11, 12, 13]
     assert len({node.broker_rack for node in cluster.brokers}) == 3
     assert cluster.warnings == ()
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLE.parent.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_brokers_of_an_example_can_hold_kafkas_own_topics(path: Path) -> None:
+    """The defaults ask for three replicas, and a group of consumers waits for ever where there are fewer brokers."""
+    cluster = load_config(path)
+    for node in cluster.brokers:
+        configs = NodeConfigs.of(MetadataImage.empty(), node.node_id, node.as_kafka_keys())
+        for topic in ("__consumer_offsets", "__transaction_state"):
+            assert creatable_topic(topic, configs).replication_factor <= len(cluster.brokers)
+        replicas = configs.number("transaction.state.log.replication.factor")
+        assert configs.number("transaction.state.log.min.isr") <= replicas
 
 
 def test_voters_are_the_controllers_of_the_file(tmp_path: Path) -> None:
