@@ -10,6 +10,7 @@ from kquorum.raft.leader.delayed_fetches import DelayedFetch
 from kquorum.raft.leader.majority import confirm_by_fetch
 from kquorum.raft.log_index import diverging_point, snapshot_needed
 from kquorum.raft.messages import (
+    UNKNOWN_OFFSET,
     DescribeQuorumResponse,
     FetchRequest,
     FetchResponse,
@@ -143,10 +144,22 @@ def _fetch_response(
         leader_id=replica.leader_id,
         leader_epoch=replica.epoch,
         leader_endpoints=replica.known_leader_endpoints,
-        high_watermark=replica.high_watermark,
+        high_watermark=told_high_watermark(replica),
         log_start_offset=replica.log.log_start_offset,
         records=records,
     )
+
+
+def told_high_watermark(replica: Replica) -> int:
+    """What a follower may learn: -1 before this epoch has committed anything (rule R7.9).
+
+    The high watermark that a new leader knew as a follower may be older than what its predecessor told others. A Kafka
+    broker that hears of a lower one than before ends its process.
+    """
+    leader = replica.role
+    if isinstance(leader, Leader) and replica.high_watermark <= leader.epoch_start_offset:
+        return UNKNOWN_OFFSET
+    return replica.high_watermark
 
 
 def _note_lag(replica: Replica, leader: Leader, request: FetchRequest) -> None:
@@ -225,7 +238,7 @@ def complete_delayed_fetches(replica: Replica, leader: Leader, now_ms: int) -> N
     fetch may wait a little for records where only the high watermark is news (`commit_notice_delay_ms`)."""
     leader.parked.find_due(
         replica.log.log_end_offset,
-        replica.high_watermark,
+        told_high_watermark(replica),
         now_ms,
         replica.voters,
         replica.config.commit_notice_delay_ms,

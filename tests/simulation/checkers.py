@@ -6,6 +6,7 @@ from kquorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchResponse,
     FetchSnapshotRequest,
     Request,
     Response,
@@ -17,6 +18,7 @@ from kquorum.raft.ready import QuorumState, Ready, RoleChanged
 from kquorum.raft.roles import Follower, Leader
 from kquorum.raft.voters import ReplicaKey
 from kquorum.wire.log_batch import LogBatch
+from kquorum.wire.messages.error_codes import ErrorCode
 from tests.simulation.committed import CommittedLog
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
@@ -44,6 +46,8 @@ class Checkers:
         self.leaders: dict[int, tuple[Host, int]] = {}
         self.votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
         self.epochs: dict[ReplicaKey, int] = {}
+        self.told: dict[ReplicaKey, tuple[int, int]] = {}
+        """The newest high watermark that each replica was sent, and the epoch of the leader that sent it."""
         self.idle_turns: dict[tuple[int, int], int] = {}
         self.max_idle_turns = 0
         self.timer_turns: dict[tuple[int, int], int] = {}
@@ -185,7 +189,10 @@ class Checkers:
     # Messages
 
     def response_leaves(self, host: Host, request: Request, response: Response) -> None:
-        """A voter votes once an epoch, crashes or not, and its word is on disk before it is given."""
+        """A voter votes once an epoch, crashes or not, and its word is on disk before it is given. A leader tells no
+        replica a lower high watermark than an earlier leader did: a Kafka broker ends its process over that."""
+        if isinstance(request, FetchRequest) and isinstance(response, FetchResponse):
+            self._told(host, request.replica, response)
         if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse):
             return
         if request.pre_vote or not response.vote_granted:
@@ -196,6 +203,21 @@ class Checkers:
                 f"node {host.node_id} grants node {request.candidate.id} its vote in epoch "
                 f"{request.replica_epoch}, but its disk says {host.disk.state}"
             )
+
+    def _told(self, host: Host, replica: ReplicaKey, response: FetchResponse) -> None:
+        epoch, high_watermark = self.told.get(replica, (-1, -1))
+        if (
+            response.error is not ErrorCode.none
+            or response.high_watermark < 0
+            or response.leader_epoch < epoch
+        ):
+            return
+        if response.high_watermark < high_watermark:
+            raise InvariantBroken(
+                f"node {host.node_id} tells {replica.id} the high watermark {response.high_watermark} in epoch "
+                f"{response.leader_epoch}, which was told {high_watermark} in epoch {epoch}"
+            )
+        self.told[replica] = (response.leader_epoch, response.high_watermark)
 
     def _voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
         earlier = self.votes.setdefault((voter, epoch), candidate)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kquorum.raft import log_index
 from kquorum.raft.follower import fetching
-from kquorum.raft.leader import majority
+from kquorum.raft.leader import fetch_handler, majority
 from kquorum.raft.leader.majority import majority_offset
 from kquorum.raft.log_index import LogIndex
 from kquorum.raft.messages import UNKNOWN_OFFSET, FetchResponse
@@ -47,6 +47,16 @@ def commit_before_the_epoch_has_begun() -> Patch:
             replica.high_watermark = max(replica.high_watermark, reached)
 
     return everywhere(majority.maybe_advance_high_watermark, early)
+
+
+@mutant(schedule="read_before_the_first_commit")
+def new_leader_tells_what_it_knew_as_a_follower() -> Patch:
+    """A leader tells no high watermark before a record of its own epoch is committed."""
+
+    def forward(replica: Replica) -> int:
+        return replica.high_watermark
+
+    return everywhere(fetch_handler.told_high_watermark, forward)
 
 
 @mutant(schedule="two_of_five", worlds=_has_many_voters)

@@ -92,6 +92,24 @@ def test_a_fetch_waits_while_neither_side_knows_a_high_watermark() -> None:
     assert observe(context, -1) is None
 
 
+def test_a_new_leader_tells_no_high_watermark_before_its_epoch_has_committed() -> None:
+    """It may have heard of an older one than others did, and a Kafka broker that hears of a lower one ends itself."""
+    context = RaftContext(voters=(1, 2, 3), log=[batch(0, 2, count=3)], state=QuorumState(leader_epoch=2))
+    context.answer(context.follow(3, 3), context.fetched(high_watermark=2))
+    assert context.node.high_watermark == 2
+    epoch = context.become_leader()
+    told = context.receive(context.fetch(3, offset=3, last_epoch=2, known_high_watermark=3))
+    assert (told.error, told.high_watermark) == (ErrorCode.none, -1)
+    # What an observer could learn later is nothing that it may learn now.
+    assert observe(context, 1) is None
+    waiting = context.last_request_id
+    told = context.receive(context.fetch(3, offset=4, last_epoch=epoch, known_high_watermark=3))
+    assert told.high_watermark == 4
+    answer = context.responses[waiting]
+    assert isinstance(answer, FetchResponse)
+    assert answer.high_watermark == 4
+
+
 @pytest.mark.parametrize("known", [-1, 6])
 def test_a_fetch_that_knows_an_older_high_watermark_is_answered_at_once(known: int) -> None:
     context, epoch = leading()
