@@ -269,7 +269,7 @@ def committed(log: DiskLog, start: int) -> list[Record]:
 
 
 RUNS = settings(max_examples=60, stateful_step_count=30, deadline=None)
-HUNTS = settings(RUNS, max_examples=400, phases=[Phase.generate], report_multiple_bugs=False, database=None)
+HUNTS = settings(RUNS, max_examples=2_000, phases=[Phase.generate], report_multiple_bugs=False, database=None)
 
 
 def test_a_cleaned_log_agrees_with_the_list_of_its_records() -> None:

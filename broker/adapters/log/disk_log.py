@@ -67,6 +67,8 @@ class FlushWork:
     segments: Sequence[PartitionSegment]
     snapshot_offsets: Sequence[int]
     is_folder_due: bool
+    cuts: int
+    """How often the log had been cut when this work began."""
     log: DiskLog
 
     def run(self) -> None:
@@ -123,6 +125,9 @@ class DiskLog:
         # Written with the next change: until then, the next start finds out again what this one did.
         self._is_epochs_file_due = loaded.is_epochs_file_due
         self.last_flush_ms = log_dir.now_ms
+        self._cuts = 0
+        self._lowered = 0
+        """The count of the directory's lowered recovery points when this one went back the last time."""
         self.cleaned_offset: int | None = None
         """Where the next cleaning of a compacted log begins; None before the first one."""
         self.cleaning: Cancellable | None = None
@@ -142,6 +147,7 @@ class DiskLog:
         is_clean: bool = False,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        was_cleaned: bool = False,
         now_ms: int,
         producer_expiration_ms: int = 86_400_000,
         roll_jitter_ms: int = 0,
@@ -171,6 +177,7 @@ class DiskLog:
                 is_clean,
                 recovery_point,
                 log_start_offset,
+                was_cleaned,
             ).load()
             opened = cls(
                 log_dir,
@@ -406,6 +413,8 @@ class DiskLog:
         size = len(records)
         first_offset, last_offset = headers[0].base_offset, headers[-1].last_offset
         try:
+            if self._lowered > self._dir.lowered_written:
+                self._dir.write_recovery_points()
             if self._must_roll(size, headers, max_timestamp_ms, now_ms):
                 self._roll(first_offset, now_ms)
             self._assign_epochs(headers)
@@ -742,9 +751,16 @@ class DiskLog:
             raise self._failed(error) from error
 
     def _lower_recovery_point(self, offset: int) -> None:
+        self._cuts += 1
         if self._recovery_point > offset:
             self._recovery_point = offset
-            self._dir.was_truncated = True
+            self.note_lowered_recovery_point()
+
+    def note_lowered_recovery_point(self) -> None:
+        """The disk may have a greater recovery point than is true: it hears of that before the next append."""
+        self._dir.was_truncated = True
+        self._dir.lowered += 1
+        self._lowered = self._dir.lowered
 
     def _write_epochs_or_fail(self) -> None:
         try:
@@ -909,12 +925,14 @@ class DiskLog:
         first = self._index_of(self._recovery_point)
         segments = [each for each in self._segments[first:] if each.base_offset < end or each is self._active]
         is_new = any(each.base_offset >= self._recovery_point for each in segments)
-        return FlushWork(self.folder, end, segments, tuple(self._unsynced_snapshots), is_new, self)
+        snapshots = tuple(self._unsynced_snapshots)
+        return FlushWork(self.folder, end, segments, snapshots, is_new, self._cuts, self)
 
     def flushed(self, work: FlushWork) -> None:
-        """The work was done."""
-        self._unsynced_snapshots.difference_update(work.snapshot_offsets)
-        self._recovery_point = max(self._recovery_point, min(work.end_offset, self._end))
+        """The work was done. If the log was cut meanwhile, that says nothing of what was written since."""
+        if work.cuts == self._cuts:
+            self._unsynced_snapshots.difference_update(work.snapshot_offsets)
+            self._recovery_point = max(self._recovery_point, work.end_offset)
         self.last_flush_ms = self._dir.now_ms
 
     def flush(self) -> None:

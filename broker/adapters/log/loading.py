@@ -65,6 +65,8 @@ class Loading:
     is_clean: bool
     recovery_point: int = 0
     log_start_offset: int = 0
+    was_cleaned: bool = False
+    """The log has been compacted before, whatever its topic's policy is now."""
     present: set[str] = field(default_factory=set)
     """The names that were in the folder."""
 
@@ -205,15 +207,33 @@ class Loading:
                 self.replay([segment], segment.next_offset)
                 continue
             cut_bytes = self._recover_segment(segment, log_start, epochs)
-            is_durable = index + 1 < len(segments) and segments[index + 1].base_offset <= self.recovery_point
-            if cut_bytes and not (is_durable or self.is_clean):
-                for lost in segments[index + 1 :]:
-                    logger.warning("%s follows what was cut: removed", lost.path)
-                    lost.remove()
-                    snapshots.remove((lost.base_offset,))
-                del segments[index + 1 :]
+            if index + 1 == len(segments) or self.is_clean:
+                continue
+            following = segments[index + 1].base_offset
+            if following <= self.recovery_point:
+                continue  # it was flushed
+            if cut_bytes or (following > segment.next_offset and not self._may_have_gaps):
+                self._remove_from(segments, index + 1, snapshots)
                 break
         self._take_snapshot(segments[-1].next_offset, snapshots)
+
+    @property
+    def _may_have_gaps(self) -> bool:
+        """Compaction takes records away, also the last ones of a segment. In another log a gap between two segments is
+        what a power cut took, at the end of a batch."""
+        return self.config.is_compacted or self.was_cleaned
+
+    def _remove_from(
+        self, segments: list[PartitionSegment], first: int, snapshots: ProducerSnapshots
+    ) -> None:
+        """From the last one down, and each durably: were a later one to outlive an earlier one, the next start could
+        find a hole between two segments, and in a compacted log not know it."""
+        while len(segments) > first:
+            lost = segments.pop()
+            logger.warning("%s follows what was cut: removed", lost.path)
+            lost.remove()
+            snapshots.remove((lost.base_offset,))
+            sync_folder(self.folder, self.fs)
 
     def _recover_segment(self, segment: PartitionSegment, log_start: int, epochs: LeaderEpochs) -> int:
         """Read a segment through, build its indexes, and cut what is not sound: how many bytes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
@@ -37,12 +38,25 @@ class LogDir:
         self.failure: Exception | None = None
         self.on_failure = on_failure
         self.was_truncated = False
-        """A log was cut since its recovery point was last written down."""
+        """A log was cut since a write of the recovery points was last begun."""
+        self.lowered = 0
+        """How often a recovery point went back, and below, which of these times the disk has heard of."""
+        self.lowered_written = 0
+        self.write_recovery_points: Callable[[], None] = lambda: None
+        """Write those of all logs here and now; the log manager sets it. Raises StorageFailed."""
+        self.checkpoint_lock = threading.Lock()
+        self.checkpoints: dict[str, int] = {}
+        """By name: the number of the newest content of a checkpoint file that is on the disk."""
+        self._last_checkpoint = 0
         self.retired = RetiredFiles(now_ms=lambda: self.now_ms, fs=fs)
 
     @property
     def is_failed(self) -> bool:
         return self.failure is not None
+
+    def next_checkpoint(self) -> int:
+        self._last_checkpoint += 1
+        return self._last_checkpoint
 
     def check(self) -> None:
         """Raises KafkaStorageError once the directory has failed."""

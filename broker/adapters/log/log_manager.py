@@ -10,6 +10,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -113,15 +114,24 @@ class CheckpointWork:
     log_dir: LogDir
     name: str
     content: bytes
+    number: int
+    """Orders the contents of this file: an older one never replaces a newer one."""
+    lowered: int
     pending: set[tuple[Path, str]]
 
     def run(self) -> None:
         """Raises StorageFailed."""
-        replace_file(self.log_dir.path / self.name, self.content, self.log_dir.fs)
+        with self.log_dir.checkpoint_lock:
+            if self.number > self.log_dir.checkpoints.get(self.name, 0):
+                replace_file(self.log_dir.path / self.name, self.content, self.log_dir.fs)
+                self.log_dir.checkpoints[self.name] = self.number
 
     def finish(self, error: Exception | None) -> None:
         self.pending.discard((self.log_dir.path, self.name))
-        if error is not None and not isinstance(error, StorageFull):
+        if error is None:
+            if self.name == RECOVERY_POINTS:
+                self.log_dir.lowered_written = max(self.log_dir.lowered_written, self.lowered)
+        elif not isinstance(error, StorageFull):
             self.log_dir.fail(error)
 
 
@@ -133,6 +143,8 @@ class _Directory:
     is_clean: bool = False
     is_loaded: bool = False
     recovery_points: Mapping[PartitionName, int] = field(default_factory=dict)
+    points_on_disk: dict[PartitionName, int] = field(default_factory=dict)
+    """The greatest recovery point that the file may have, now, for each name; also of logs that are gone."""
     log_starts: Mapping[PartitionName, int] = field(default_factory=dict)
     high_watermarks: dict[PartitionName, int] = field(default_factory=dict)
     cleaned: Mapping[PartitionName, int] = field(default_factory=dict)
@@ -182,6 +194,7 @@ class LogManager:
         self._flushing: set[Path] = set()
         for directory in self._directories:
             directory.log_dir.on_failure = self._failed
+            directory.log_dir.write_recovery_points = partial(self._write_recovery_points, directory)
 
     # Loading
 
@@ -235,6 +248,7 @@ class LogManager:
             remove_file(log_dir.path / CLEAN_SHUTDOWN, log_dir.fs)
             sync_folder(log_dir.path, log_dir.fs)
         directory.recovery_points = read_offsets(log_dir.path / RECOVERY_POINTS, log_dir.fs)
+        directory.points_on_disk = dict(directory.recovery_points)
         directory.log_starts = read_offsets(log_dir.path / LOG_STARTS, log_dir.fs)
         directory.high_watermarks = read_offsets(log_dir.path / HIGH_WATERMARKS, log_dir.fs)
         directory.cleaned = read_offsets(log_dir.path / CLEANED, log_dir.fs)
@@ -309,10 +323,13 @@ class LogManager:
             is_clean=is_clean,
             recovery_point=0 if is_new else directory.recovery_points.get(name, 0),
             log_start_offset=0 if is_new else directory.log_starts.get(name, 0),
+            was_cleaned=name in directory.cleaned,
             now_ms=now_ms,
             producer_expiration_ms=self._producer_expiration_ms,
             roll_jitter_ms=self._jitter_below(jitter_limit) if jitter_limit else 0,
         )
+        if log.recovery_point < directory.points_on_disk.get(name, 0):
+            log.note_lowered_recovery_point()
         if not is_new:
             log.update_high_watermark(directory.high_watermarks.get(name, 0))
             log.cleaned_offset = directory.cleaned.get(name)
@@ -580,8 +597,24 @@ class LogManager:
 
     def _checkpoint(self, directory: _Directory, name: str) -> CheckpointWork:
         self._pending.add((directory.log_dir.path, name))
-        content = encode_offsets(self._offsets_for(directory, name))
-        return CheckpointWork(directory.log_dir, name, content, self._pending)
+        return self._checkpoint_work(directory, name, self._pending)
+
+    def _checkpoint_work(
+        self, directory: _Directory, name: str, pending: set[tuple[Path, str]]
+    ) -> CheckpointWork:
+        log_dir, offsets = directory.log_dir, self._offsets_for(directory, name)
+        if name == RECOVERY_POINTS:
+            for each, offset in offsets.items():
+                directory.points_on_disk[each] = max(offset, directory.points_on_disk.get(each, 0))
+        number = log_dir.next_checkpoint()
+        return CheckpointWork(log_dir, name, encode_offsets(offsets), number, log_dir.lowered, pending)
+
+    def _write_recovery_points(self, directory: _Directory) -> None:
+        """Before a log that was cut is written to again: after a crash the start would take what it finds below the
+        older recovery point for flushed, and not look at it. One write serves all logs that were cut together."""
+        work = self._checkpoint_work(directory, RECOVERY_POINTS, set())
+        work.run()
+        work.finish(None)
 
     def _offsets_for(self, directory: _Directory, name: str) -> dict[PartitionName, int]:
         mine = {each: log for each, log in self._logs.items() if log.log_dir is directory.log_dir}

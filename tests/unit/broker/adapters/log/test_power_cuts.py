@@ -4,8 +4,10 @@ that was not appended."""
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -15,7 +17,8 @@ from kquorum.broker.adapters.log.log_manager import LogManager, run_work
 from kquorum.broker.log.errors import KafkaStorageError
 from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import AppendOrigin
-from kquorum.wire.data_batch import Record
+from kquorum.storage.offset_checkpoints import RECOVERY_POINTS, read_offsets
+from kquorum.wire.data_batch import Record, data_headers
 from tests.support.broker.disk_logs import DIRECTORY_ID, NOW_MS, TOPIC_ID, all_bytes, data, marker, records_in
 from tests.support.fault_file_system import CHANGES, FaultFileSystem, refused
 
@@ -118,6 +121,9 @@ def check(story: Story, disk: FaultFileSystem, kept: dict[int, bytes]) -> None:
     assert {offset: found.get(offset) for offset in kept} == kept
     for offset, value in found.items():
         assert value in story.appended.get(offset, ()), offset
+    headers = [header for _, header in data_headers(memoryview(all_bytes(log)))]
+    for before, header in pairwise(headers):
+        assert header.base_offset == before.next_offset, "there is a hole in the log"
     assert all(
         first < second for first, second in zip(log.leader_epochs, log.leader_epochs[1:], strict=False)
     )
@@ -208,3 +214,71 @@ def test_a_disk_that_fails_at_any_call_takes_the_directory_offline_and_loses_not
         except BaseException as error:
             error.add_note(f"failed at call {number}, {name}")
             raise
+
+
+def test_what_was_written_after_a_cut_is_not_taken_for_what_was_flushed_before_it() -> None:
+    """The recovery point on the disk is below all that is written again, when it is written."""
+    for cut_at in (2, 5, 9):
+        story = Story()
+        manager = manager_on(story.fs)
+        log = manager.get_or_create("topic", 0, TOPIC_ID, now_ms=story.now_ms)
+        log.assign_epoch_start(1)
+        story.append(log, 12)
+        story.flush(log)
+        story.tick(manager)
+        assert read_offsets(FOLDER / RECOVERY_POINTS, story.fs) == {("topic", 0): 12}
+        story.truncate(log, cut_at)
+        log.assign_epoch_start(2)
+        story.append(log, 12, epoch=2)
+        points = read_offsets(FOLDER / RECOVERY_POINTS, story.fs)
+        assert points[("topic", 0)] <= cut_at
+        for seed in range(30):
+            check(story, story.fs.power_cut(Random(seed)), story.settled)
+
+
+def test_a_new_log_does_not_inherit_the_recovery_point_of_a_deleted_one() -> None:
+    story = Story()
+    manager = manager_on(story.fs)
+    log = manager.get_or_create("topic", 0, TOPIC_ID, now_ms=story.now_ms)
+    story.append(log, 12)
+    story.flush(log)
+    story.tick(manager)
+    manager.delete("topic", 0, now_ms=story.now_ms)
+    again = manager.get_or_create("topic", 0, UUID(int=77), now_ms=story.now_ms)
+    assert again is not log
+    again.append_as_leader(data("other"), leader_epoch=1, now_ms=story.now_ms)
+    assert read_offsets(FOLDER / RECOVERY_POINTS, story.fs)["topic", 0] == 0
+
+
+def test_an_older_checkpoint_does_not_replace_a_newer_one() -> None:
+    """A thread may write what was true before a log was cut, after the loop has written what is true now."""
+    story = Story()
+    manager = manager_on(story.fs)
+    log = manager.get_or_create("topic", 0, TOPIC_ID, now_ms=story.now_ms)
+    log.assign_epoch_start(1)
+    story.append(log, 12)
+    story.flush(log)
+    story.now_ms += 400_000
+    late = manager.tick(story.now_ms)
+    story.truncate(log, 3)
+    story.append(log, 1)
+    run_work(late)
+    assert read_offsets(FOLDER / RECOVERY_POINTS, story.fs) == {("topic", 0): 3}
+
+
+def test_a_flush_that_began_before_a_cut_says_nothing_of_what_was_written_after_it() -> None:
+    story = Story()
+    manager = manager_on(story.fs)
+    log = manager.get_or_create("topic", 0, TOPIC_ID, now_ms=story.now_ms)
+    log.assign_epoch_start(1)
+    story.append(log, 6)
+    work = log.begin_flush()
+    assert work is not None
+    work.run()
+    story.truncate(log, 1)
+    log.assign_epoch_start(2)
+    story.append(log, 6, epoch=2)
+    log.flushed(work)
+    assert log.recovery_point <= 1
+    story.flush(log)
+    assert log.recovery_point == log.log_end_offset
