@@ -134,6 +134,7 @@ class SimulatedBroker:
         self.altering: int | None = None
         self.is_settling = False
         self.wants_to_stop = False
+        self.stays_down_ms = 0
         self.has_looked_for_strays = False
         self.polls: set[int] = set()
 
@@ -210,13 +211,14 @@ class SimulatedBroker:
             for log in self.logs.values():
                 log.lose_power()
 
-    def shut_down(self) -> None:
-        """In order: others lead before the process ends."""
+    def shut_down(self, stays_down_ms: int) -> None:
+        """In order: others lead before the process ends, which may be long after its time, if it is paused."""
         if self.manager is None or self.wants_to_stop:
             return
         self.world.note("broker %d wants to stop", self.broker_id)
         self.wants_to_stop = True
         self.manager.begin_controlled_shutdown()
+        self.stays_down_ms = stays_down_ms
         self.later(self.world.options.stop_within_ms, self._stop)
 
     def _stop(self) -> None:
@@ -228,6 +230,7 @@ class SimulatedBroker:
             log.flush()
         self.life += 1
         self.manager = None
+        self.world.at(self.stays_down_ms, self.world.revive, self)
         self._forget_process()
 
     def later(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
@@ -477,6 +480,10 @@ class SimulatedBroker:
             for index in topic.partitions:
                 known.partitions.pop(TopicPartition(topic.topic, index), None)
                 known.told.pop(TopicPartition(topic.topic, index), None)
+        for key, asked in named.items():
+            before = known.partitions.get(key)
+            if before is None or before.current_leader_epoch != asked.current_leader_epoch:
+                known.told.pop(key, None)
         known.partitions.update(named)
         return request.session_id, dict(known.partitions)
 
@@ -504,7 +511,10 @@ class SimulatedBroker:
             )
             if is_full or is_news or told.get(key) != marks:
                 sent.append(FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(data,)))
-                told[key] = marks
+                if data.diverging_epoch.end_offset >= 0:
+                    told.pop(key, None)
+                else:
+                    told[key] = marks
         parked.answered(FetchResponse(session_id=parked.session_id, responses=tuple(sent)))
 
     def _read(

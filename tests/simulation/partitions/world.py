@@ -201,17 +201,16 @@ class PartitionWorld(EventQueue):
                     target = self.random.sample(sorted(self.brokers), self.options.replicas)
                     self.controller.reassign(index, tuple(target))
             case "shutdown" | "shutdown leader":
-                broker.shut_down()
-                self.at(self.options.stop_within_ms + fault.for_ms, self._revive, broker)
+                broker.shut_down(fault.for_ms)
             case _:
                 self._weather(fault.for_ms, WEATHERS[fault.kind](self.options.delay_ms_max))
 
     def _kill(self, broker: SimulatedBroker, for_ms: int, *, power: bool = False) -> None:
         if broker.is_running:
             broker.kill(power=power)
-            self.at(for_ms, self._revive, broker)
+            self.at(for_ms, self.revive, broker)
 
-    def _revive(self, broker: SimulatedBroker) -> None:
+    def revive(self, broker: SimulatedBroker) -> None:
         if not broker.is_running:
             broker.start()
 
@@ -236,7 +235,7 @@ class PartitionWorld(EventQueue):
         for broker in self.brokers.values():
             broker.paused_until_ms = self.now_ms
             broker.metadata_held_until_ms = self.now_ms
-            self._revive(broker)
+            self.revive(broker)
 
     # The end
 
@@ -251,7 +250,9 @@ class PartitionWorld(EventQueue):
                 return f"the ISR of partition {index} is {state.isr} of {state.replicas}"
             ends = {each: self.brokers[each].logs[index].log_end_offset for each in state.replicas}
             strangers = [
-                each for each in self.brokers if each not in state.replicas and index in self.brokers[each].logs
+                each
+                for each in self.brokers
+                if each not in state.replicas and index in self.brokers[each].logs
             ]
             if strangers:
                 return f"brokers {strangers} keep a log of partition {index}, which they have no replica of"
