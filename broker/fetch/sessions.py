@@ -150,8 +150,8 @@ def _is_news(session: _Session, news: FetchNews) -> bool:
         partition.told_log_start_offset = news.log_start_offset
         is_in_answer = True
     if news.error is not ErrorCode.none or news.has_to_be_told:
-        # The next good answer is sent, whatever it says: a follower that has to cut its log leaves the watermark of this
-        # one alone. Kafka does not say it again, and the follower's stays behind until the next records.
+        # The next good answer is sent, whatever it says: a follower that has to cut its log leaves the watermark of
+        # this one alone. Kafka does not say it again, and the follower's stays behind until the next records.
         partition.told_high_watermark = -1
     if news.has_records and partition.key in session.partitions:
         session.partitions[partition.key] = session.partitions.pop(partition.key)
