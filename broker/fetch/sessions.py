@@ -64,6 +64,10 @@ class FetchedPartition:
     def take_over(self, request: FetchedPartition) -> None:
         self.offset = request.offset
         self.max_bytes = request.max_bytes
+        if self.current_leader_epoch != request.current_leader_epoch:
+            # A follower passes over the answer to a question of another epoch, and with it over what that told. Kafka
+            # does not say it again, and the follower's high watermark stays behind until the next one.
+            self.told_high_watermark = self.told_log_start_offset = -1
         self.current_leader_epoch = request.current_leader_epoch
         self.last_fetched_epoch = request.last_fetched_epoch
         self.log_start_offset = request.log_start_offset
@@ -145,8 +149,9 @@ def _is_news(session: _Session, news: FetchNews) -> bool:
     if news.log_start_offset != partition.told_log_start_offset:
         partition.told_log_start_offset = news.log_start_offset
         is_in_answer = True
-    if news.error is not ErrorCode.none:
-        # The next good answer is sent, whatever it says.
+    if news.error is not ErrorCode.none or news.has_to_be_told:
+        # The next good answer is sent, whatever it says: a follower that has to cut its log leaves the watermark of
+        # this one alone. Kafka does not say it again, and the follower's stays behind until the next records.
         partition.told_high_watermark = -1
     if news.has_records and partition.key in session.partitions:
         session.partitions[partition.key] = session.partitions.pop(partition.key)
@@ -244,7 +249,7 @@ class FetchSessions:
             session = _Session(self._new_id(), principal, is_follower, uses_ids, now_ms, now_ms)
             for each in news:
                 partition = each.partition
-                is_good = each.error is ErrorCode.none
+                is_good = each.error is ErrorCode.none and not each.has_to_be_told
                 partition.told_high_watermark = each.high_watermark if is_good else -1
                 partition.told_log_start_offset = each.log_start_offset
                 session.partitions[partition.key] = partition

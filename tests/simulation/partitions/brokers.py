@@ -11,7 +11,7 @@ from kquorum.broker.log.errors import LogError, NotLeaderOrFollower
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.replica.fetcher import Fetcher, FetcherSettings
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake, error_code_of
-from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings
+from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, strays
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.message_schema import Response
 from kquorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -133,6 +133,9 @@ class SimulatedBroker:
         self.correlation = 0
         self.altering: int | None = None
         self.is_settling = False
+        self.wants_to_stop = False
+        self.stays_down_ms = 0
+        self.has_looked_for_strays = False
         self.polls: set[int] = set()
 
     @property
@@ -208,6 +211,28 @@ class SimulatedBroker:
             for log in self.logs.values():
                 log.lose_power()
 
+    def shut_down(self, stays_down_ms: int) -> None:
+        """In order: others lead before the process ends, which may be long after its time, if it is paused."""
+        if self.manager is None or self.wants_to_stop:
+            return
+        self.world.note("broker %d wants to stop", self.broker_id)
+        self.wants_to_stop = True
+        self.manager.begin_controlled_shutdown()
+        self.stays_down_ms = stays_down_ms
+        self.later(self.world.options.stop_within_ms, self._stop)
+
+    def _stop(self) -> None:
+        if self.manager is None:
+            return
+        self.world.note("broker %d stops", self.broker_id)
+        self.manager.checkpoint_high_watermarks()
+        for log in self.logs.values():
+            log.flush()
+        self.life += 1
+        self.manager = None
+        self.world.at(self.stays_down_ms, self.world.revive, self)
+        self._forget_process()
+
     def later(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
         self.world.at(delay_ms, self.deliver, self.life, action, *arguments)
 
@@ -244,13 +269,23 @@ class SimulatedBroker:
     def _heartbeat(self) -> None:
         self.later(self.world.options.session_ms // 5, self._heartbeat)
         self.world.send(
-            self.broker_id, CONTROLLER, self._heartbeat_arrives, self.life, self.epoch, self.applied
+            self.broker_id,
+            CONTROLLER,
+            self._heartbeat_arrives,
+            self.life,
+            self.epoch,
+            self.applied,
+            self.wants_to_stop,
         )
 
-    def _heartbeat_arrives(self, life: int, epoch: int, applied: int) -> None:
-        error = self.world.controller.heartbeat(self.broker_id, epoch, applied)
+    def _heartbeat_arrives(self, life: int, epoch: int, applied: int, wants_to_stop: bool) -> None:
+        error, may_stop = self.world.controller.heartbeat(
+            self.broker_id, epoch, applied, wants_to_stop=wants_to_stop
+        )
         if error is ErrorCode.none:
             self._send_from(life, applied)
+        if may_stop:
+            self.world.send(CONTROLLER, self.broker_id, self.deliver, life, self._stop)
 
     def send_metadata(self) -> None:
         """What the controller wrote, as soon as the network brings it."""
@@ -272,7 +307,21 @@ class SimulatedBroker:
         assert self.manager is not None
         delta, self.image = image_after(self.image, fresh)
         self.applied += len(fresh)
+        self._set_strays_aside()
         self.manager.handle_image(self.now_ms, delta, self.image)
+
+    def _set_strays_aside(self) -> None:
+        """Once in each life, when the metadata have its registration: logs of partitions that moved away meanwhile."""
+        broker = self.image.cluster.brokers.get(self.broker_id)
+        if self.has_looked_for_strays or broker is None:
+            return
+        if broker.incarnation_id != incarnation_of(self.broker_id, self.life):
+            return
+        self.has_looked_for_strays = True
+        found = [(TopicPartition(TOPIC, index), log.topic_id) for index, log in self.logs.items()]
+        for stray in strays(self.image, self.broker_id, found):
+            self.world.tally["strays"] += 1
+            del self.logs[stray.partition]
 
     # The end of a turn
 
@@ -431,6 +480,10 @@ class SimulatedBroker:
             for index in topic.partitions:
                 known.partitions.pop(TopicPartition(topic.topic, index), None)
                 known.told.pop(TopicPartition(topic.topic, index), None)
+        for key, asked in named.items():
+            before = known.partitions.get(key)
+            if before is None or before.current_leader_epoch != asked.current_leader_epoch:
+                known.told.pop(key, None)
         known.partitions.update(named)
         return request.session_id, dict(known.partitions)
 
@@ -458,7 +511,10 @@ class SimulatedBroker:
             )
             if is_full or is_news or told.get(key) != marks:
                 sent.append(FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(data,)))
-                told[key] = marks
+                if data.diverging_epoch.end_offset >= 0:
+                    told.pop(key, None)
+                else:
+                    told[key] = marks
         parked.answered(FetchResponse(session_id=parked.session_id, responses=tuple(sent)))
 
     def _read(

@@ -25,6 +25,8 @@ class Committed:
         self.end = 0
         self.latest_told = -1
         """The greatest latest offset that a reader was told."""
+        self.excused_epoch = -1
+        """Leaders up to this epoch may still tell, until they learn of the next one, what a loss has taken back."""
 
 
 class Checks:
@@ -140,6 +142,7 @@ class Checks:
         committed.batches = own
         committed.end = own[-1].last_offset + 1 if own else 0
         committed.latest_told = -1
+        committed.excused_epoch = self.world.controller.partition(index).leader_epoch
         self.acknowledged_ends[index] = min(self.acknowledged_ends[index], common)
         for broker in self.world.brokers.values():
             if index in broker.logs:
@@ -162,8 +165,10 @@ class Checks:
         for member in self.world.controller.partition(index).isr:
             self._has_all(index, member, "is in the ISR")
 
-    def latest_told(self, index: int, offset: int) -> None:
+    def latest_told(self, index: int, offset: int, leader_epoch: int) -> None:
         committed = self.committed[index]
+        if leader_epoch <= committed.excused_epoch:
+            return
         if offset < committed.latest_told:
             raise InvariantBroken(
                 f"a reader of partition {index} was told the latest offset {committed.latest_told}, and then {offset}"

@@ -127,7 +127,7 @@ class Clients:
         if offset is None:
             self.world.tally["latest offsets not available"] += 1
         else:
-            self.world.checks.latest_told(index, offset)
+            self.world.checks.latest_told(index, offset, epoch)
         committed = self.world.checks.committed[index].batches
         assert found.records is not None
         got = [bytes(piece) for piece in found.records.pieces]

@@ -5,7 +5,7 @@ Its decisions are records of the metadata log, which brokers apply late, each at
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kquorum.metadata.image.delta import MetadataDelta
@@ -62,6 +62,8 @@ class Controller:
         self.log: list[MetadataRecord] = []
         self.image = MetadataImage.empty()
         self.heard_ms: dict[int, int] = {}
+        self.stops_at: dict[int, int] = {}
+        """Up to where the others must have read the metadata before a broker may stop."""
         world.at(1, self._look)
 
     # Reads
@@ -113,8 +115,54 @@ class Controller:
             )
         self.write(*records)
 
-    def _change(self, index: int, **changes: object) -> None:
-        self.write(PartitionChangeRecord(partition_id=index, topic_id=TOPIC_ID, **changes))  # type: ignore[arg-type]
+    def _change(self, index: int, **changes: Any) -> None:
+        changes |= self._completion(self.partition(index), **changes)
+        self.write(PartitionChangeRecord(partition_id=index, topic_id=TOPIC_ID, **changes))
+
+    def reassign(self, index: int, target: tuple[int, ...]) -> None:
+        """The partition gets the replicas of `target`, and loses the others when the new ones are in sync."""
+        state = self.partition(index)
+        if state.adding_replicas or state.removing_replicas or set(target) == set(state.replicas):
+            return
+        self.world.note("controller: partition %d moves from %s to %s", index, state.replicas, target)
+        self.world.tally["reassignments begun"] += 1
+        removing = tuple(each for each in state.replicas if each not in target)
+        self._change(
+            index,
+            replicas=target + removing,
+            directories=tuple(directory_of(each) for each in target + removing),
+            adding_replicas=tuple(each for each in target if each not in state.replicas),
+            removing_replicas=removing,
+        )
+
+    def _completion(
+        self,
+        state: PartitionState,
+        isr: tuple[int, ...] | None = None,
+        leader: int | None = None,
+        **_others: object,
+    ) -> dict[str, Any]:
+        """What else changes where this change ends a reassignment. The leader epoch grows in any case, so that
+        replicas that were removed are not fetched from, nor counted, any more."""
+        kept = tuple(
+            each for each in (state.isr if isr is None else isr) if each not in state.removing_replicas
+        )
+        if not state.removing_replicas or not set(state.adding_replicas) <= set(kept):
+            return {}
+        leaders = [state.leader if leader is None else leader, *kept]
+        able = [each for each in leaders if each in kept and self.is_active(each)]
+        if not able:
+            return {}
+        self.world.tally["reassignments done"] += 1
+        replicas = tuple(each for each in state.replicas if each not in state.removing_replicas)
+        return {
+            "isr": kept,
+            "leader": able[0],
+            "replicas": replicas,
+            "directories": tuple(directory_of(each) for each in replicas),
+            "adding_replicas": (),
+            "removing_replicas": (),
+        }
 
     def elect(self, index: int, leader: int) -> None:
         """A preferred leader election, say: any member of the ISR may be asked to lead."""
@@ -159,11 +207,16 @@ class Controller:
         self.heard_ms[broker_id] = self.world.now_ms
         return epoch
 
-    def heartbeat(self, broker_id: int, epoch: int, applied: int) -> ErrorCode:
+    def heartbeat(
+        self, broker_id: int, epoch: int, applied: int, *, wants_to_stop: bool
+    ) -> tuple[ErrorCode, bool]:
+        """The second is whether the broker may stop now."""
         broker = self.image.cluster.brokers.get(broker_id)
         if broker is None or broker.epoch != epoch:
-            return ErrorCode.stale_broker_epoch
+            return ErrorCode.stale_broker_epoch, False
         self.heard_ms[broker_id] = self.world.now_ms
+        if wants_to_stop:
+            return ErrorCode.none, self._lets_stop(broker_id, epoch)
         if broker.fenced and applied > epoch:
             self.world.note("controller: broker %d is unfenced", broker_id)
             self.write(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=-1))
@@ -171,7 +224,28 @@ class Controller:
                 state = self.partition(index)
                 if state.leader == NO_LEADER and broker_id in state.isr:
                     self._change(index, leader=broker_id)
-        return ErrorCode.none
+        return ErrorCode.none, False
+
+    def _lets_stop(self, broker_id: int, epoch: int) -> bool:
+        """A controlled shutdown: others lead first, and are known to all that are active to lead."""
+        broker = self.image.cluster.brokers[broker_id]
+        if broker.fenced:
+            return True
+        if not broker.in_controlled_shutdown:
+            self.world.note("controller: broker %d shuts down", broker_id)
+            self.write(
+                BrokerRegistrationChangeRecord(
+                    broker_id=broker_id, broker_epoch=epoch, in_controlled_shutdown=1
+                )
+            )
+            self._leave_isrs(broker_id, clean=True)
+            self.stops_at[broker_id] = len(self.log)
+        known = [self.world.brokers[each].applied for each in self.world.brokers if self.is_active(each)]
+        if min(known, default=len(self.log)) < self.stops_at[broker_id]:
+            return False
+        self.write(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=1))
+        self.world.tally["controlled shutdowns"] += 1
+        return True
 
     def _look(self) -> None:
         """Sessions that ended."""
@@ -226,6 +300,8 @@ class Controller:
         self.world.tally["ISR changes"] += 1
         self._change(index, isr=isr, leader_recovery_state=asked.leader_recovery_state)
         state = self.partition(index)
+        if state.leader != broker_id:
+            return ResponsePartitionData(partition_index=index, error_code=ErrorCode.new_leader_elected)
         return ResponsePartitionData(
             partition_index=index,
             leader_id=state.leader,

@@ -39,6 +39,7 @@ class PartitionOptions:
     backoff_ms: int = 40
     session_ms: int = 300
     timeout_ms: int = 250
+    stop_within_ms: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ KINDS: dict[str, int] = {
     "leader's late metadata": 6,
     "move": 8,
     "unclean": 2,
+    "reassign": 5,
+    "shutdown": 5,
+    "shutdown leader": 4,
 }
 
 
@@ -192,15 +196,21 @@ class PartitionWorld(EventQueue):
                     self.controller.elect(index, fault.who)
             case "unclean":
                 self._lose_isr(fault)
+            case "reassign":
+                for index in self.controller.indexes:
+                    target = self.random.sample(sorted(self.brokers), self.options.replicas)
+                    self.controller.reassign(index, tuple(target))
+            case "shutdown" | "shutdown leader":
+                broker.shut_down(fault.for_ms)
             case _:
                 self._weather(fault.for_ms, WEATHERS[fault.kind](self.options.delay_ms_max))
 
     def _kill(self, broker: SimulatedBroker, for_ms: int, *, power: bool = False) -> None:
         if broker.is_running:
             broker.kill(power=power)
-            self.at(for_ms, self._revive, broker)
+            self.at(for_ms, self.revive, broker)
 
-    def _revive(self, broker: SimulatedBroker) -> None:
+    def revive(self, broker: SimulatedBroker) -> None:
         if not broker.is_running:
             broker.start()
 
@@ -225,7 +235,7 @@ class PartitionWorld(EventQueue):
         for broker in self.brokers.values():
             broker.paused_until_ms = self.now_ms
             broker.metadata_held_until_ms = self.now_ms
-            self._revive(broker)
+            self.revive(broker)
 
     # The end
 
@@ -234,9 +244,18 @@ class PartitionWorld(EventQueue):
             state = self.controller.partition(index)
             if state.leader < 0:
                 return f"partition {index} has no leader"
+            if state.adding_replicas or state.removing_replicas:
+                return f"partition {index} moves: {state}"
             if set(state.isr) != set(state.replicas):
                 return f"the ISR of partition {index} is {state.isr} of {state.replicas}"
             ends = {each: self.brokers[each].logs[index].log_end_offset for each in state.replicas}
+            strangers = [
+                each
+                for each in self.brokers
+                if each not in state.replicas and index in self.brokers[each].logs
+            ]
+            if strangers:
+                return f"brokers {strangers} keep a log of partition {index}, which they have no replica of"
             marks = {each: self.brokers[each].logs[index].high_watermark for each in state.replicas}
             if len(set(ends.values())) > 1 or set(marks.values()) != set(ends.values()):
                 return f"logs of partition {index} end at {ends}, with high watermarks {marks}"

@@ -227,6 +227,26 @@ class TestSessions:
         asked = fetch(world, session_id=session, session_epoch=2, forgotten_topics_data=forgotten)
         assert found(asked) == {}
 
+    def test_a_follower_that_had_to_cut_its_log_hears_the_watermark_again(self, world: DataWorld) -> None:
+        """It leaves the watermark of that answer alone."""
+        world.follower_fetches(4)
+        diverged = {"replica": 2, "last_fetched_epoch": 3}
+        for begins in (True, False):
+            first, how = ((0, 9), diverged) if begins else ((0, 4), {"replica": 2})
+            session: int = fetch(world, first, session_id=0, session_epoch=0, **how).answer.session_id
+            asked = fetch(world, (0, 9), session_id=session, session_epoch=1, **diverged)
+            assert found(asked)[0].diverging_epoch.end_offset == 4
+            asked = fetch(world, (0, 4), replica=2, session_id=session, session_epoch=2)
+            assert found(asked)[0].high_watermark == 4
+            assert found(fetch(world, replica=2, session_id=session, session_epoch=3)) == {}
+
+    def test_a_reader_in_another_leader_epoch_hears_the_watermark_again(self, world: DataWorld) -> None:
+        """It passes over an answer to what it asked in the epoch before."""
+        session = self.begin(world, (0, 3))
+        again = {"session_id": session, "current_leader_epoch": 3}
+        assert list(found(fetch(world, (0, 3), session_epoch=1, **again))) == [0]
+        assert found(fetch(world, (0, 3), session_epoch=2, **again)) == {}
+
     def test_a_session_that_forgets_all_is_closed(self, world: DataWorld) -> None:
         session = self.begin(world, (0, 3))
         forgotten = (ForgottenTopic(topic_id=ORDERS_ID, partitions=(0,)),)
