@@ -32,7 +32,8 @@ class ProducerIds:
         self._is_wanted = False
         self._is_under_way = False
         self._not_before_ms = 0
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: dict[int, Callable[[], None]] = {}
+        self._waits = 0
 
     def take(self) -> int | None:
         """An id that no producer had; None while the controller is asked for more."""
@@ -49,9 +50,21 @@ class ProducerIds:
         self._next += 1
         return self._next - 1
 
-    def when_there(self, call: Callable[[], None]) -> None:
-        """`call` when the controller has allotted a block."""
-        self._waiting.append(call)
+    def when_there(self, call: Callable[[], None]) -> Callable[[], None]:
+        """`call` when the controller has allotted a block. What is returned withdraws it: nothing waits for longer than
+        its request does, however long the controllers are away."""
+        self._waits += 1
+        number = self._waits
+        self._waiting[number] = call
+
+        def withdraw() -> None:
+            self._waiting.pop(number, None)
+
+        return withdraw
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
 
     # The side of the runner
 
@@ -71,8 +84,8 @@ class ProducerIds:
             return
         self._is_wanted = False
         self._following = (response.producer_id_start, response.producer_id_len)
-        waiting, self._waiting = self._waiting, []
-        for call in waiting:
+        waiting, self._waiting = self._waiting, {}
+        for call in waiting.values():
             call()
 
     def handle_failure(self, now_ms: int) -> None:

@@ -36,8 +36,11 @@ async def handle_init_producer_id(
     producer_id = ids.take()
     if producer_id is None:
         allotted = services.new_delayed_operation()
-        ids.when_there(allotted.complete)
-        await allotted.wait(WAIT_FOR_BLOCK_MS)
+        withdraw = ids.when_there(allotted.complete)
+        try:
+            await allotted.wait(WAIT_FOR_BLOCK_MS)
+        finally:
+            withdraw()
         producer_id = ids.take()
     if producer_id is None:
         return _refusal(ErrorCode.coordinator_load_in_progress)

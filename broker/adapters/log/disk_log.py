@@ -646,11 +646,12 @@ class DiskLog:
 
     def offset_of_max_time(self) -> TimestampedOffset:
         self._check_usable()
-        segment = max(self._segments, key=lambda each: each.greatest_timestamp[0])
-        timestamp_ms, offset = segment.greatest_timestamp
-        if timestamp_ms < 0:
-            return NOTHING_FOUND
+        segment = self._active
         try:
+            segment = max(self._segments, key=lambda each: each.greatest_timestamp[0])
+            timestamp_ms, offset = segment.greatest_timestamp
+            if timestamp_ms < 0:
+                return NOTHING_FOUND
             for position, header in segment.headers(segment.offsets.position_at_or_before(offset)):
                 if header.max_timestamp_ms != timestamp_ms:
                     continue

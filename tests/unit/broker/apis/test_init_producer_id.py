@@ -54,6 +54,26 @@ def test_the_first_producer_waits_for_the_block() -> None:
     assert asyncio.run(run()).producer_id == 70
 
 
+def test_a_producer_that_goes_away_waits_no_longer() -> None:
+    """However long the controllers are away, and however often a producer asks."""
+
+    async def run() -> None:
+        world = DataWorld()
+        ids = world.plane.producer_ids
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+        tasks = [
+            asyncio.ensure_future(handle_init_producer_id(CONTEXT, request, world.services)) for _ in range(3)
+        ]
+        await asyncio.sleep(0)
+        assert ids.waiting_count == 3
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert ids.waiting_count == 0
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
