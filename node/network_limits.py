@@ -52,6 +52,20 @@ _SMALL = (
     ApiKey.UPDATE_RAFT_VOTER,
     ApiKey.VOTE,
 )
+# Of these the group coordinator handles a request as a whole, some 10 to 50 microseconds an entry.
+_OF_GROUPS = (
+    ApiKey.DELETE_GROUPS,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.HEARTBEAT,
+    ApiKey.JOIN_GROUP,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.LIST_GROUPS,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.SYNC_GROUP,
+)
+_GROUP_ELEMENTS = 20_000
 _SMALL_ELEMENTS, _SMALL_BYTES = 4_096, 1_048_576
 # Kafka's brokers assign 2,250 replicas in one request.
 _ASSIGNED_ELEMENTS = 10_000
@@ -87,6 +101,7 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
     most = config.kquorum_request_max_elements
     by_api: dict[int, int] = dict.fromkeys(_COSTLY, most // 4)
     by_api |= dict.fromkeys(_SMALL, min(most, _SMALL_ELEMENTS))
+    by_api |= dict.fromkeys(_OF_GROUPS, min(most, _GROUP_ELEMENTS))
     bytes_by_api: dict[int, int] = {
         api_key: _USUAL_BYTES for api_key in ApiKey if api_key not in _WITHOUT_USUAL
     }

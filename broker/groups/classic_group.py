@@ -74,7 +74,8 @@ class ClassicGroup:
     members: dict[str, Member] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     """Member id by group instance id (KIP-345)."""
-    pending_ids: set[str] = field(default_factory=set)
+    pending_ids: dict[str, None] = field(default_factory=dict)
+    """The oldest first."""
     pending_sync: set[str] = field(default_factory=set)
     is_initial: bool = False
     """Whether this rebalance began with the empty group: it waits for more members before it ends (KIP-134)."""
@@ -115,13 +116,13 @@ class ClassicGroup:
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
         self._supported.update({name for name, _ in member.protocols})
-        self.pending_ids.discard(member.member_id)
+        self.pending_ids.pop(member.member_id, None)
         self._awaiting_joins += member.awaiting_join is not None
 
     def remove(self, member_id: str) -> Member | None:
         """Its waiting requests are the caller's to answer."""
         self.pending_sync.discard(member_id)
-        self.pending_ids.discard(member_id)
+        self.pending_ids.pop(member_id, None)
         member = self.members.pop(member_id, None)
         if member is None:
             return None

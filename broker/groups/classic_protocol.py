@@ -36,6 +36,8 @@ from kquorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 log = logging.getLogger("broker.groups")
 
 _FIRST_WITH_REQUIRED_ID: Final = 4
+# Of one group. A client joins with its id at once, so that more are only of clients that never do; Kafka has no bound.
+MOST_PENDING_IDS: Final = 1_000
 _FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """A new member waits in its first join beyond its session timeout: it sends no heartbeat before it has its answer."""
@@ -147,7 +149,11 @@ class ClassicProtocol:
                 self._replace_static(now_ms, group, request, client, former_id, member_id, reply)
                 return
         elif client.version >= _FIRST_WITH_REQUIRED_ID:
-            group.pending_ids.add(member_id)
+            if len(group.pending_ids) >= MOST_PENDING_IDS:
+                oldest = next(iter(group.pending_ids))
+                self._cancel_session(group, oldest)
+                del group.pending_ids[oldest]
+            group.pending_ids[member_id] = None
             self._set_session(now_ms, group, member_id, request.session_timeout_ms)
             reply(_join_error(ErrorCode.member_id_required, member_id))
             return

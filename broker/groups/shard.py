@@ -367,6 +367,12 @@ class GroupShard:
             self.classic.note_life(now_ms, group, commit.member_id)
         expires = NO_TIMESTAMP if commit.retention_ms < 0 else now_ms + commit.retention_ms
         too_large = [_utf16_units(each.metadata) > settings.metadata_max_bytes for each in commit.offsets]
+        # A partition that is named often, which no client does, gets one record: the last entry counts in any case.
+        last_of = {
+            each.place: number
+            for number, (each, is_refused) in enumerate(zip(commit.offsets, too_large, strict=True))
+            if not is_refused
+        }
         records: list[KeyValue] = [
             (
                 encode_offset_key(OffsetKey(commit.group_id, *each.place)),
@@ -381,8 +387,7 @@ class GroupShard:
                     )
                 ),
             )
-            for each, is_refused in zip(commit.offsets, too_large, strict=True)
-            if not is_refused
+            for each in map(commit.offsets.__getitem__, sorted(last_of.values()))
         ]
 
         def written(failed: ErrorCode) -> None:

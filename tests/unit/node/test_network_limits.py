@@ -121,6 +121,7 @@ def test_the_keys_of_a_listener_reach_its_limits(tmp_path: Path) -> None:
     assert (limits.frame_timeout_ms, limits.write_timeout_ms, limits.request_timeout_ms) == (1002, 1003, 1004)
     assert limits.max_elements(ApiKey.METADATA) == limits.max_elements(ApiKey.CREATE_TOPICS) == 40
     assert limits.max_elements(ApiKey.ALTER_PARTITION_REASSIGNMENTS) == 10
+    assert limits.max_elements(ApiKey.OFFSET_COMMIT) == 40
 
 
 @pytest.mark.parametrize(

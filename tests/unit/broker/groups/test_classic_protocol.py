@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kquorum.broker.groups import classic_protocol
 from kquorum.broker.groups.classic_protocol import NEW_MEMBER_TIMEOUT_MS
 from kquorum.wire.offsets_records import GroupKey, decode_group_value, decode_key
 from tests.support.broker.group_world import (
@@ -46,6 +47,21 @@ class TestJoining:
         assert (told.generation_id, told.protocol_type, told.protocol_name) == (1, "consumer", "range")
         assert told.leader == told.member_id == answer.member_id
         assert [(each.member_id, each.metadata) for each in told.members] == [(answer.member_id, RANGE[0][1])]
+
+    def test_ids_that_were_given_out_and_never_used_have_a_bound(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without one, a client that only asks for ids fills the memory; the oldest ids are forgotten."""
+        monkeypatch.setattr(classic_protocol, "MOST_PENDING_IDS", 3)
+        world = GroupWorld()
+        ids = [world.join().answer.member_id for _ in range(5)]
+        assert list(world.shard().groups[GROUP].pending_ids) == ids[2:]
+        assert name_of(world.join(ids[0])) == "unknown_member_id"
+        joined = world.join(ids[4])
+        for each in ids[2:4]:
+            world.leave((each, None))
+        world.pass_time(DELAY_MS)
+        assert name_of(joined) == "none"
 
     @pytest.mark.parametrize("version", range(4))
     def test_before_version_4_it_joins_at_once(self, version: int) -> None:

@@ -10,6 +10,11 @@ from kquorum.wire.data_batch import write_data_batch, write_transaction_marker
 from kquorum.wire.messages.delete_groups import DeleteGroupsRequest
 from kquorum.wire.messages.describe_groups import DescribeGroupsRequest
 from kquorum.wire.messages.list_groups import ListGroupsRequest
+from kquorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kquorum.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -84,6 +89,21 @@ class TestCommitting:
         assert decode_offset_value(record.value) == OffsetCommitValue(
             offset=7, metadata="note", commit_timestamp=world.now_ms, topic_id=ORDERS_ID
         )
+
+    def test_a_partition_that_is_named_often_gets_one_record(self) -> None:
+        """150,000 entries of one partition held the loop of a broker for seven seconds."""
+        world = GroupWorld()
+        entries = [(1, ""), (2, "x" * 5_000), (3, ""), (4, "x" * 5_000)]
+        partitions = tuple(
+            OffsetCommitRequestPartition(committed_offset=offset, committed_metadata=metadata)
+            for offset, metadata in entries
+        )
+        topic = OffsetCommitRequestTopic(name=ORDERS, partitions=partitions)
+        asked = world.ask(OffsetCommitRequest(group_id=GROUP, topics=(topic,)), 9)
+        told = [each.error_code.name for each in asked.answer.topics[0].partitions]
+        assert told == ["none", "offset_metadata_too_large"] * 2
+        assert len(world.records()) == 1
+        assert world.committed() == {(ORDERS, 0): 3}
 
     def test_a_commit_that_its_replicas_do_not_get_in_time(self) -> None:
         world = GroupWorld(has_follower=True)
