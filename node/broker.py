@@ -237,6 +237,7 @@ class BrokerRole:
             log_dirs=self._folders.log_directory_paths,
             data=data.plane,
             groups=data.groups,
+            transactions=data.transactions,
             authorizer=gate_of(self._config, self._clock.now_ms),
         )
         return BrokerListener(services, bounds=RequestBounds(self._config.kquorum_request_max_entries))

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.loading import LogLoad, ShardState
 from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.groups.classic_group import CONSUMER, ClassicGroup, GroupState, group_of
 from kquorum.broker.groups.classic_protocol import ClassicProtocol, check_member
-from kquorum.broker.groups.group_log import Done, GroupLog, KeyValue
+from kquorum.broker.groups.group_log import GroupLog, TransactionOf
 from kquorum.broker.groups.offsets import (
     CommittedOffset,
     OffsetStore,
@@ -94,6 +95,8 @@ class Commit:
     retention_ms: int
     version: int
     offsets: Sequence[OffsetToCommit]
+    transaction: TransactionOf | None = None
+    """With one the offsets count when it is committed."""
 
 
 class ListedGroup(NamedTuple):
@@ -122,7 +125,7 @@ class GroupShard:
         self.groups: dict[str, ClassicGroup] = {}
         self.timers = Timers()
         self.offsets = OffsetStore()
-        self.log = GroupLog(partition, self._replay_own, self.offsets.commit_to)
+        self.log = GroupLog(partition, self.replay, self.offsets.commit_to)
         self.classic = ClassicProtocol(self)
         self._settings = settings
         self._new_id = new_id
@@ -221,9 +224,6 @@ class GroupShard:
             assert isinstance(found, UnknownKey)
             log.warning("a record of the unknown type %d is skipped", found.type)
 
-    def _replay_own(self, offset: int, key: bytes, value: bytes | None) -> None:
-        self.replay(offset, key, value)
-
     def _replay_offset(
         self, offset: int, key: OffsetKey, value: bytes | None, producer_id: int | None
     ) -> None:
@@ -263,7 +263,13 @@ class GroupShard:
 
     # Writing
 
-    def _write(self, now_ms: int, records: Sequence[KeyValue], done: Done) -> None:
+    def _write(
+        self,
+        now_ms: int,
+        records: Sequence[KeyValue],
+        done: Done,
+        transaction: TransactionOf | None = None,
+    ) -> None:
         settings = self.settings
         self.log.write(
             now_ms,
@@ -271,6 +277,7 @@ class GroupShard:
             done,
             timeout_ms=settings.commit_timeout_ms,
             codec=settings.compression_codec,
+            transaction=transaction,
         )
 
     def write_group(
@@ -322,7 +329,8 @@ class GroupShard:
         self, now_ms: int, commit: Commit, done: Callable[[Sequence[ErrorCode]], None]
     ) -> None:
         """`done` gets an error for each offset, in their order."""
-        error = self._may_commit(commit)
+        is_plain = commit.transaction is None
+        error = self._may_commit(commit) if is_plain else self._may_commit_in_transaction(commit)
         if error is not ErrorCode.none:
             self.after_writes(
                 now_ms,
@@ -334,7 +342,8 @@ class GroupShard:
         settings = self.settings
         group = self.groups.get(commit.group_id)
         if (
-            group is not None
+            is_plain
+            and group is not None
             and commit.member_id in group.members
             and group.state in (GroupState.STABLE, GroupState.PREPARING)
         ):
@@ -367,7 +376,18 @@ class GroupShard:
         def written(failed: ErrorCode) -> None:
             done([ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large])
 
-        self._write(now_ms, records, written)
+        self._write(now_ms, records, written, commit.transaction)
+
+    def _may_commit_in_transaction(self, commit: Commit) -> ErrorCode:
+        """Rule G5.32. A producer need not say which member it works for; clients before version 3 cannot."""
+        group = self.groups.get(commit.group_id)
+        if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
+            return ErrorCode.none
+        if commit.group_id in self._modern:
+            return ErrorCode.unknown_member_id
+        if group is None:
+            return ErrorCode.none if commit.generation < 0 else ErrorCode.illegal_generation
+        return check_member(group, commit.member_id, commit.instance_id, commit.generation)
 
     def _may_commit(self, commit: Commit) -> ErrorCode:
         """Rules G5.5, G5.6 and G5.10."""
