@@ -221,7 +221,21 @@ class TransactionCoordinator:
 
 def transactions_without_logs() -> TransactionCoordinator:
     """Of a broker that is made without data logs: each transaction is another broker's."""
-    return TransactionCoordinator(-1, NoPartitions(), _no_shard, _no_shard, lambda: 1, _no_markers, lambda: 0)
+    return TransactionCoordinator(
+        -1, NoPartitions(), lambda: _NO_SETTINGS, _no_shard, lambda: 1, _no_markers, lambda: 0
+    )
+
+
+# No transaction may last for any time.
+_NO_SETTINGS: Final = TransactionSettings(
+    max_timeout_ms=0,
+    abort_check_ms=0,
+    expiration_ms=0,
+    expiration_check_ms=0,
+    load_buffer_bytes=0,
+    add_retry_ms=0,
+    add_retry_max_ms=0,
+)
 
 
 def _no_shard() -> Never:
