@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Never
 from uuid import UUID
 
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.groups.settings import GroupSettings
-from kquorum.broker.groups.shard import GroupShard, ShardState
+from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer
 
-from kquorum.broker.groups.partitioning import partition_of
+from kquorum.broker.coordinators.partitioning import partition_of
 from kquorum.cli.processes import wait_until
 from tests.interop.kafka_process import Kafka
 from tests.support.cluster import Cluster

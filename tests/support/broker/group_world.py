@@ -7,8 +7,8 @@ from uuid import UUID
 
 from kquorum.broker.apis.api import Sliced
 from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.groups.coordinator import GroupCoordinator
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.groups.settings import GroupSettings
 from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
