@@ -1,7 +1,7 @@
 """The client quotas in force on this broker: bytes produced and fetched, and the share of the broker's time (KIP-13,
 KIP-124, KIP-257, KIP-546).
 
-Sans-IO. A client that exceeds a quota is told how long it has to wait, and its connection is muted for that time
+Sans-IO. A client that exceeds a quota learns how long it has to wait, and its connection is muted for that time
 (KIP-219); what it sent is carried out. The limits are those of the newest image, so a change counts with the next
 request, for what was measured before it too.
 """

@@ -1,4 +1,4 @@
-"""A client that sends as it likes and waits as it is told stays within its quota, over any span of time."""
+"""A client that sends as it likes and waits as its answers say stays within its quota, over any span of time."""
 
 from collections.abc import Callable
 
