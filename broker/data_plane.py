@@ -93,6 +93,8 @@ class DataPlane:
     fetch_max_bytes: int
     waits: Waits = field(default_factory=Waits)
     leader_throttle: ReplicationThrottle | None = None
+    # Whether consumers are sent to the replica in their rack (`replica.selector.class`).
+    chooses_replicas: bool = False
 
     def find(
         self, image: MetadataImage, topic: str, partition: int, topic_id: UUID | None = None

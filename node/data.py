@@ -14,6 +14,7 @@ from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager,
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
+from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
 from kquorum.broker.groups.coordinator import GroupCoordinator
@@ -118,6 +119,7 @@ class BrokerData:
             fetch_max_bytes=config.fetch_max_bytes,
             waits=waits,
             leader_throttle=self.throttles.leader,
+            chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,
         )
         self._fetchers = ReplicaFetchers(
             self.replicas,

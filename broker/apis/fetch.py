@@ -20,8 +20,10 @@ from kquorum.broker.fetch.reading import (
     FetchBounds,
     FetchedData,
     FetchWait,
+    Nearest,
     read_partitions,
 )
+from kquorum.broker.fetch.replica_selection import nearest_replica
 from kquorum.broker.fetch.sessions import FetchContext, FetchedPartition, FetchNews
 from kquorum.broker.log.errors import InconsistentTopicId
 from kquorum.broker.log.partition_log import Isolation
@@ -130,7 +132,7 @@ class _Fetch:
                 high_watermark=each.high_watermark,
                 log_start_offset=each.log_start_offset,
                 has_records=each.size_bytes > 0,
-                has_to_be_told=each.diverging is not None,
+                has_to_be_told=each.diverging is not None or each.preferred_replica >= 0,
             )
             for each in answers
         ]
@@ -222,6 +224,8 @@ def handle_fetch(
     data.settle_soon()
     size_bytes = sum(each.size_bytes for each in found)
     must_answer = request.max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
+    if bounds.tells_watermarks and session.is_incremental:
+        must_answer = must_answer or any(map(_has_news, found))
     if must_answer or any(each.has_to_be_told for each in found):
         under_way.answer(found)
         return
@@ -240,6 +244,22 @@ def handle_fetch(
 
 # READ on each topic; CLUSTER_ACTION on the cluster for followers.
 API: Final = Deferred(ApiKey.FETCH, Authorized.IN_HANDLER, handle=handle_fetch)
+
+
+def _has_news(found: FetchedData) -> bool:
+    """A watermark that the follower was not told."""
+    return found.high_watermark > found.asked.told_high_watermark
+
+
+def _nearest(context: RequestContext, request: FetchRequest, services: BrokerServices) -> Nearest | None:
+    if not services.data.chooses_replicas:
+        return None
+
+    def nearest(partition: Partition, offset: int) -> int | None:
+        brokers = services.cache.image.cluster.brokers
+        return nearest_replica(partition, offset, request.rack_id, brokers, context.listener_name)
+
+    return nearest
 
 
 def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServices) -> FetchBounds:
@@ -267,6 +287,7 @@ def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServ
         # KIP-392: consumers from this version on may read from any replica.
         leader_only=replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS,
         throttle=services.data.leader_throttle,
+        nearest=_nearest(context, request, services),
     )
 
 
@@ -326,6 +347,7 @@ def _partition_data(found: FetchedData, leader: CurrentLeader | None, version: i
         if leader is None
         else fetch.LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch),
         aborted_transactions=aborted,
+        preferred_read_replica=found.preferred_replica,
         records=_joined(found.records),
     )
 

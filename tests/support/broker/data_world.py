@@ -117,6 +117,7 @@ class DataWorld:
         min_insync_replicas: int = 1,
         session_slots: int = 10,
         throttle: ReplicationThrottle | None = None,
+        chooses_replicas: bool = False,
         **services: Any,
     ) -> None:
         self.now_ms = NOW_MS
@@ -136,6 +137,7 @@ class DataWorld:
             settle_soon=lambda: None,
             fetch_max_bytes=1 << 20,
             leader_throttle=throttle,
+            chooses_replicas=chooses_replicas,
         )
         self.services = broker_services(self.image, data=self.plane, node_id=BROKER, **services)
         self.settle()
