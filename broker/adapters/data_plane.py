@@ -25,7 +25,7 @@ class DataPlaneRunner:
         self._now_ms = now_ms
         self._ask_controller = ask_controller
         self._groups = groups
-        self._is_loading = False
+        self._is_working = False
         self._loop = asyncio.get_running_loop()
         self._is_due = False
         self._timer: asyncio.TimerHandle | None = None
@@ -58,19 +58,19 @@ class DataPlaneRunner:
         while woken := replicas.outbox.take_woken():
             self._waits.wake(now_ms, woken)
             self._groups.handle_woken(woken)
-        if self._groups.is_loading and not self._is_loading:
-            self._is_loading = True
-            self._loop.call_soon(self._load_groups)
+        if self._groups.has_work and not self._is_working:
+            self._is_working = True
+            self._loop.call_soon(self._work_on_groups)
         self._arm(now_ms)
 
-    def _load_groups(self) -> None:
+    def _work_on_groups(self) -> None:
         """A part in each turn of the loop, between which other clients are served."""
-        self._is_loading = False
+        self._is_working = False
         if self._is_closed:
             return
-        if self._groups.load_some(self._now_ms()):
-            self._is_loading = True
-            self._loop.call_soon(self._load_groups)
+        if self._groups.work_some(self._now_ms()):
+            self._is_working = True
+            self._loop.call_soon(self._work_on_groups)
         else:
             self.settle_soon()
 

@@ -10,7 +10,8 @@ from tests.support.broker.group_world import GroupWorld
 def loaded(log: Path) -> GroupShard:
     world = GroupWorld()
     partition = world.offsets_partition()
-    shard = GroupShard(partition, lambda: world.settings, world.new_id)
+    groups = world.groups
+    shard = GroupShard(partition, lambda: world.settings, world.new_id, groups.topics, world.timings)
     data = log.read_bytes()
     for position, header in data_headers(data):
         shard._replay_batch(data, position, header)
