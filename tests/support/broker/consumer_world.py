@@ -187,9 +187,7 @@ class ClientMember:
             self.has_news = True
 
     def leave(self, epoch: int = -1) -> str:
-        name = self.world.error(
-            self.member_id, epoch, group_id=self.group_id, instance_id=self.instance_id
-        )
+        name = self.world.error(self.member_id, epoch, group_id=self.group_id, instance_id=self.instance_id)
         self.epoch, self.owned, self.to_have, self.has_news = 0, {}, {}, True
         return name
 
