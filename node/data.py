@@ -12,11 +12,11 @@ from kquorum.broker.adapters.data_plane import DataPlaneRunner
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager, ManagerIntervals
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
 from kquorum.broker.groups.coordinator import GroupCoordinator
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC
 from kquorum.broker.groups.settings import ConsumerGroupConfigs, GroupSettings, MigrationPolicy
 from kquorum.broker.internal_topics import creatable_topic
 from kquorum.broker.log.log_config import log_config
@@ -98,7 +98,9 @@ class BrokerData:
             lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
             ConsumerGroupConfigs(self._node_configs_in).timings,
         )
-        self._runner = DataPlaneRunner(self.replicas, waits, clock.now_ms, self._ask_controller, self.groups)
+        self._runner = DataPlaneRunner(
+            self.replicas, waits, clock.now_ms, self._ask_controller, [self.groups]
+        )
         self.plane = DataPlane(
             partitions=self,
             sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),

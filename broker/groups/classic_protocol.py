@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.groups.classic_group import (
     ClassicGroup,
     GroupState,
@@ -22,7 +23,6 @@ from kquorum.broker.groups.classic_group import (
 )
 from kquorum.broker.groups.group_log import Done
 from kquorum.broker.groups.settings import GroupSettings
-from kquorum.broker.groups.timers import Timers
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.heartbeat import HeartbeatRequest
 from kquorum.wire.messages.join_group import (

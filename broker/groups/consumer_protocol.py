@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 from uuid import UUID
 
+from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.groups.assignors import ASSIGNORS, AssignedMember
 from kquorum.broker.groups.classic_group import ClassicGroup
 from kquorum.broker.groups.classic_protocol import Client
@@ -43,7 +44,6 @@ from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.group_log import Done, KeyValue
 from kquorum.broker.groups.reconciliation import Owned, reconciled
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
-from kquorum.broker.groups.timers import Timers
 from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.broker.groups.topic_regexes import RegexResolution, check_regex
 from kquorum.wire.consumer_group_records import Target

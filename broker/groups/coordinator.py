@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Never
 from uuid import UUID
 
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
-from kquorum.broker.groups.shard import GroupShard, ShardState
+from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.metadata.image.delta import MetadataDelta
@@ -150,16 +151,17 @@ class GroupCoordinator:
         return [shard for shard in self.shards.values() if shard.state is ShardState.ACTIVE]
 
     @property
-    def has_work(self) -> bool:
+    def is_loading(self) -> bool:
+        """Whether a shard loads, or resolves regular expressions."""
         return any(shard.has_work for shard in self.shards.values())
 
-    def work_some(self, now_ms: int) -> bool:
+    def load_some(self, now_ms: int) -> bool:
         """A part of what takes long, of the first shard that has such work; whether there is more."""
         for shard in self.shards.values():
             if shard.has_work:
                 shard.work_some(now_ms)
                 break
-        return self.has_work
+        return self.is_loading
 
     def marker_written(
         self, partition: Partition, producer_id: int, record_offset: int, *, is_commit: bool

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kquorum.broker.coordinators.loading import LogLoad, ShardState
+from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.groups.classic_group import (
     CONSUMER,
     ClassicGroup,
@@ -39,11 +40,9 @@ from kquorum.broker.groups.offsets import (
     is_expired,
 )
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
-from kquorum.broker.groups.timers import Timers
 from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.broker.groups.topic_regexes import RegexResolution
 from kquorum.broker.log.errors import LogError
-from kquorum.broker.log.partition_log import Isolation
 from kquorum.broker.replica.partition import Partition
 from kquorum.wire.consumer_group_records import (
     CONSUMER_TYPES,
@@ -60,7 +59,7 @@ from kquorum.wire.consumer_group_records import (
     decode_consumer_value,
     target_of,
 )
-from kquorum.wire.data_batch import data_headers, read_data_records
+from kquorum.wire.data_batch import read_data_records
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.heartbeat import HeartbeatRequest
@@ -94,7 +93,6 @@ NO_GENERATION: Final = -1
 _FIRST_WITH_GROUP_ID_NOT_FOUND: Final = 9
 # At most so many offsets are removed by one batch.
 _REMOVED_AT_ONCE: Final = 1_000
-_LOADED_AT_ONCE_BYTES: Final = 256 * 1024
 
 _OF_MEMBERS: Final = frozenset(
     {
@@ -108,13 +106,6 @@ _TYPE_OF_METADATA: Final = {
     RecordType.SHARE_GROUP_METADATA: "share",
     RecordType.STREAMS_GROUP_METADATA: "streams",
 }
-
-
-class ShardState(Enum):
-    LOADING = auto()
-    ACTIVE = auto()
-    CLOSED = auto()
-    FAILED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +171,7 @@ class GroupShard:
         self.classic_members = ClassicMembers(self, self.consumer)
         self._settings = settings
         self._new_id = new_id
-        self._next_offset = partition.log.log_start_offset
+        self._load = LogLoad(partition.log)
         self._modern: dict[str, set[tuple[RecordType, bytes]]] = {}
         """The records of share and streams groups, which another broker's coordinator keeps."""
         self._groups_of_topic: dict[str, set[str]] = {}
@@ -193,12 +184,7 @@ class GroupShard:
 
     @property
     def refusal(self) -> ErrorCode:
-        """What a request gets while this shard cannot serve it (rule G1.21)."""
-        if self.state is ShardState.ACTIVE:
-            return ErrorCode.none
-        if self.state is ShardState.LOADING:
-            return ErrorCode.coordinator_load_in_progress
-        return ErrorCode.not_coordinator
+        return self.state.refusal
 
     def new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{self._new_id()}" if prefix else str(self._new_id())
@@ -207,34 +193,24 @@ class GroupShard:
 
     def load_some(self, now_ms: int) -> None:
         """Read and replay the next part of the log, up to its end: what the former leader wrote, committed or not."""
-        partition_log = self.partition.log
         if self.state is not ShardState.LOADING:
             return
+        before = self._load.next_offset
         try:
-            if self._next_offset < partition_log.log_end_offset:
-                most = min(self.settings.load_buffer_bytes, _LOADED_AT_ONCE_BYTES)
-                found = partition_log.read(
-                    self._next_offset,
-                    max_bytes=most,
-                    isolation=Isolation.LOG_END,
-                    at_least_one_batch=True,
-                )
-                data = b"".join(found.pieces)
-                before = self._next_offset
-                for position, header in data_headers(data):
-                    self._replay_batch(data, position, header)
-                    self._next_offset = header.next_offset
-                if self._next_offset > before:
-                    self._commit_to(partition_log.high_watermark)
-                    return
+            for data, position, header in self._load.next_batches(self.settings.load_buffer_bytes):
+                self._replay_batch(data, position, header)
         except (DecodeError, LogError, ValueError) as error:
             self.state = ShardState.FAILED
             log.error(
                 "%s-%d cannot be loaded from offset %d on, so this broker refuses its groups: %s",
                 *self.partition.topic_partition,
-                self._next_offset,
+                self._load.next_offset,
                 error,
             )
+            return
+        if self._load.next_offset > before:
+            # So that what waits for its commit does not pile up (KAFKA-19716).
+            self._commit_to(self.partition.log.high_watermark)
             return
         self._begin(now_ms)
 
@@ -260,7 +236,6 @@ class GroupShard:
         self.committed.commit_to(high_watermark)
 
     def _replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
-        """A batch that begins below the place to go on from was read whole."""
         for record in read_data_records(data, position, header):
             if header.is_control:
                 self._replay_marker(header.producer_id, record)

@@ -3,7 +3,7 @@
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kquorum.broker.groups.partitioning import partition_of
+from kquorum.broker.coordinators.partitioning import partition_of
 from kquorum.cli.processes import wait_until
 
 WAIT_S = 60.0

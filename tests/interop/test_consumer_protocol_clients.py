@@ -1,4 +1,4 @@
-"""Members of the consumer protocol (KIP-848): the Java consumer, librdkafka, Kafka's tools; groups of both protocols."""
+"""Members of the consumer protocol (KIP-848): the Java consumer, librdkafka, Kafka's tools; both protocols at once."""
 
 import json
 from collections.abc import Iterator

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from kquorum.broker.apis.api import Sliced
 from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.groups.coordinator import GroupCoordinator
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.groups.settings import ConsumerGroupConfigs, GroupSettings, MigrationPolicy
 from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
@@ -112,7 +112,7 @@ class GroupWorld(DataWorld):
             self.plane.waits.wake(self.now_ms, woken)
             if groups is not None:
                 groups.handle_woken(woken)
-        while groups is not None and groups.work_some(self.now_ms):
+        while groups is not None and groups.load_some(self.now_ms):
             pass
 
     def change(self, *records: Any) -> None:

@@ -390,7 +390,7 @@ class TestLoading:
         world.groups = world.new_coordinator()
         world.groups.begin(world.image)
         world.groups._take_role(world.offsets_partition().topic_partition)
-        assert world.groups.has_work
+        assert world.groups.is_loading
         [group] = DataAsk.fetch(world)
         assert group.error_code.name == "coordinator_load_in_progress"
         assert world.ask_local(ListGroupsRequest()).error_code.name == "coordinator_load_in_progress"

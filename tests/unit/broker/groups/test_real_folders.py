@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from kquorum.broker.groups.shard import GroupShard, ShardState
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.groups.shard import GroupShard
 from kquorum.wire.data_batch import data_headers
 from tests.support.broker.group_world import GroupWorld
 
