@@ -22,6 +22,8 @@ from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.image_feed import ImageFeed, ImageObserver
 from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.quota.client_quotas import ClientQuotas
+from kquorum.broker.quota.rate import Windows
 from kquorum.broker.repeated_requests import RepeatedRequests
 from kquorum.metadata.adapters.listener import server_features
 from kquorum.metadata.adapters.request_bounds import RequestBounds
@@ -92,6 +94,10 @@ class BrokerRole:
             member.random_source,
             lambda: self.lifecycle.broker_epoch,
             self._handle_failed_directory,
+        )
+        self.quotas = ClientQuotas(
+            lambda: self._cache.image.client_quotas,
+            Windows(config.quota_window_num, config.quota_window_size_seconds * 1_000),
         )
         directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
         self._log_dirs = LogDirWatch(
@@ -237,6 +243,7 @@ class BrokerRole:
             log_dirs=self._folders.log_directory_paths,
             data=data.plane,
             groups=data.groups,
+            quotas=self.quotas,
             authorizer=gate_of(self._config, self._clock.now_ms),
         )
         return BrokerListener(services, bounds=RequestBounds(self._config.kquorum_request_max_entries))

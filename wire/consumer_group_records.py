@@ -54,11 +54,11 @@ class TopicPartitions(Struct):
 
 @message_schema.struct
 class AssignedTopicPartitions(Struct):
-    """`assignment_epochs` is Kafka 4.3's (KIP-1251): one for each partition; null in records of earlier brokers."""
+    """`assignment_epochs` is Kafka 4.3's (KIP-1251): one for each partition; empty in records of earlier brokers."""
 
     topic_id: UUID = kafka("uuid", default=ZERO_UUID)
     partitions: tuple[int, ...] = kafka("[]int32", default=())
-    assignment_epochs: tuple[int, ...] | None = kafka("[]int32", default=None, nullable=True, tag=0)
+    assignment_epochs: tuple[int, ...] | None = kafka("[]int32", default=(), nullable=True, tag=0)
 
 
 @message(versions=(0, 0), flexible_since=0)
@@ -92,7 +92,7 @@ class ClassicProtocolEntry(Struct):
     metadata: bytes = kafka("bytes", default=b"")
 
 
-@message_schema.struct
+@message_schema.frozen_struct
 class ClassicMemberMetadata(Struct):
     """Of a member that speaks the classic protocol."""
 
@@ -110,8 +110,9 @@ class MemberMetadataValue(Data):
     subscribed_topic_regex: str | None = kafka("string", default=None, nullable=True)
     rebalance_timeout_ms: int = kafka("int32", default=-1)
     server_assignor: str | None = kafka("string", default=None, nullable=True)
+    # What is not there reads as an empty struct, not as null, in Kafka's classes: null is always written.
     classic_member_metadata: ClassicMemberMetadata | None = kafka(
-        ClassicMemberMetadata, default=None, nullable=True, tag=0
+        ClassicMemberMetadata, default=ClassicMemberMetadata(), nullable=True, tag=0
     )
 
 

@@ -25,6 +25,7 @@ from kquorum.broker.fetch.reading import (
 from kquorum.broker.fetch.sessions import FetchContext, FetchedPartition, FetchNews
 from kquorum.broker.log.errors import InconsistentTopicId
 from kquorum.broker.log.partition_log import Isolation
+from kquorum.broker.quota.client_quotas import ClientQuota
 from kquorum.broker.replica.partition import Partition
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.wire.message_schema import Records
@@ -40,6 +41,8 @@ _FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 _FIRST_VERSION_WITH_IDS: Final = 13
 _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 _FIRST_VERSION_WITH_NODES: Final = 16
+# About what a partition takes in an answer besides its records, as the quota of bytes counts it.
+_PARTITION_BYTES: Final = 60
 
 Reply = Callable[[Answer], None]
 
@@ -78,7 +81,40 @@ class _Fetch:
 
     def answer_again(self) -> None:
         """After a wait. What a follower's offset says was counted when its request came."""
-        self.answer(self.read(counts=False))
+        if not self.is_throttled():
+            self.answer(self.read(counts=False))
+
+    def is_throttled(self) -> bool:
+        """Whether the client has exceeded its quota, and was answered without records before anything is read: Kafka
+        reads, and throws away what it read."""
+        if self.bounds.is_follower:
+            return False
+        context, now_ms = self.context, self.services.data.now_ms()
+        throttle_ms = self.services.quotas.throttle_ms(
+            ClientQuota.FETCH, now_ms, context.principal, context.header.client_id
+        )
+        if not throttle_ms:
+            return False
+        context.throttle(throttle_ms)
+        error, session_id, _ = self.session.answer(now_ms, ())
+        self.reply(FetchResponse(error_code=error, session_id=session_id, throttle_time_ms=throttle_ms))
+        return True
+
+    def _charge(self, told: Sequence[FetchedData]) -> int:
+        """Count what is sent to a consumer; for how many ms it is throttled."""
+        if self.bounds.is_follower:
+            return 0
+        context = self.context
+        throttle_ms = self.services.quotas.charge(
+            ClientQuota.FETCH,
+            self.services.data.now_ms(),
+            context.principal,
+            context.header.client_id,
+            sum(each.size_bytes + _PARTITION_BYTES for each in told),
+        )
+        if throttle_ms:
+            context.throttle(throttle_ms)
+        return throttle_ms
 
     def answer(self, found: Sequence[FetchedData]) -> None:
         read = iter(found)
@@ -99,9 +135,11 @@ class _Fetch:
         ]
         error, session_id, is_in_answer = self.session.answer(self.services.data.now_ms(), news)
         told = [each for each, is_in in zip(answers, is_in_answer, strict=True) if is_in]
-        self.reply(self._response(error, session_id, told))
+        self.reply(self._response(error, session_id, told, self._charge(told)))
 
-    def _response(self, error: ErrorCode, session_id: int, told: Sequence[FetchedData]) -> FetchResponse:
+    def _response(
+        self, error: ErrorCode, session_id: int, told: Sequence[FetchedData], throttle_ms: int
+    ) -> FetchResponse:
         version = self.context.header.api_version
         leaders: dict[int, CurrentLeader] = {}
         if version >= _FIRST_VERSION_WITH_NODES and not self.bounds.is_follower:
@@ -118,6 +156,7 @@ class _Fetch:
                 topics.append((name, topic_id, []))
             topics[-1][2].append(_partition_data(each, leaders.get(index), version))
         return FetchResponse(
+            throttle_time_ms=throttle_ms,
             error_code=error,
             session_id=session_id,
             responses=tuple(
@@ -147,7 +186,7 @@ def handle_fetch(
         topic = by_id.get(topic_id)
         return None if topic is None else topic.name
 
-    bounds = _bounds(request, version, data.fetch_max_bytes)
+    bounds = _bounds(context, request, services)
     session = data.sessions.begin(
         data.now_ms(),
         request,
@@ -161,6 +200,8 @@ def handle_fetch(
         return
     refused = _refused(context, services, session.partitions, is_follower=bounds.is_follower)
     under_way = _Fetch(context, services, session, bounds, refused, reply)
+    if under_way.is_throttled():
+        return
     found = under_way.read(counts=True)
     data.settle_soon()
     size_bytes = sum(each.size_bytes for each in found)
@@ -184,11 +225,17 @@ def handle_fetch(
 API: Final = Deferred(ApiKey.FETCH, Authorized.IN_HANDLER, handle=handle_fetch)
 
 
-def _bounds(request: FetchRequest, version: int, fetch_max_bytes: int) -> FetchBounds:
+def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServices) -> FetchBounds:
+    version = context.header.api_version
     replica_id, replica_epoch = request.replica_id, -1
     if version >= _FIRST_VERSION_WITH_REPLICA_STATE:
         replica_id, replica_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    max_bytes = min(max(request.max_bytes, 0), fetch_max_bytes)
+    max_bytes = min(max(request.max_bytes, 0), services.data.fetch_max_bytes)
+    if replica_id < 0:
+        most = services.quotas.most_in_window(ClientQuota.FETCH, context.principal, context.header.client_id)
+        if most is not None:
+            # One answer does not use up more than a client may have in all windows, but for its first batch.
+            max_bytes = min(max_bytes, int(most))
     isolation = Isolation.HIGH_WATERMARK
     if replica_id >= 0:
         isolation = Isolation.LOG_END

@@ -105,8 +105,9 @@ class ConsumerMember:
             regex=value.subscribed_topic_regex,
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             assignor=value.server_assignor,
+            # Kafka's brokers before 3.8 wrote nothing of it, which reads as one without protocols.
             classic=None
-            if classic is None
+            if classic is None or not classic.supported_protocols
             else ClassicMember(
                 classic.session_timeout_ms,
                 tuple((each.name, each.metadata) for each in classic.supported_protocols),

@@ -170,6 +170,10 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     controller_quota_window_num: int = config_key("controller.quota.window.num")
     controller_quota_window_size_seconds: int = config_key("controller.quota.window.size.seconds")
 
+    # Over how much time the client quotas of bytes and of requests are measured.
+    quota_window_num: int = config_key("quota.window.num")
+    quota_window_size_seconds: int = config_key("quota.window.size.seconds")
+
     # The same on all nodes; without it there are no delegation tokens.
     delegation_token_secret_key: str | None = config_key("delegation.token.secret.key")
     delegation_token_max_lifetime_ms: int = config_key("delegation.token.max.lifetime.ms")

@@ -108,6 +108,7 @@ def _broker(node: RunningNode, role: BrokerRole) -> BrokerFigures:
         previous_session_ends_ms=lifecycle.previous_session_ends_ms,
         skipped_records=node.skipped_records,
         offline_log_dirs=role.offline_log_dirs,
+        quotas=role.quotas.figures(node.clock.now_ms()),
     )
 
 
