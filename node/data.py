@@ -22,6 +22,8 @@ from kquorum.broker.internal_topics import creatable_topic
 from kquorum.broker.log.log_config import log_config
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.quota.rate import Windows
+from kquorum.broker.quota.replication import ReplicationThrottles
 from kquorum.broker.replica.fetcher import FetcherSettings
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, is_stray
@@ -69,6 +71,12 @@ class BrokerData:
             clock.now_ms,
             cleaner_backoff_ms=config.log_cleaner_backoff_ms if config.log_cleaner_enable else None,
         )
+        self.throttles = ReplicationThrottles(
+            config.node_id,
+            Windows(
+                config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1_000
+            ),
+        )
         self.replicas = ReplicaManager(
             ReplicaSettings(
                 config.node_id,
@@ -87,6 +95,7 @@ class BrokerData:
                 config.replica_fetch_backoff_ms,
             ),
             min_insync_replicas=self._min_insync_replicas,
+            quota=self.throttles.follower,
         )
         self.producer_ids = ProducerIds(config.node_id)
         waits = Waits()
@@ -109,6 +118,7 @@ class BrokerData:
             settle_soon=self._runner.settle_soon,
             fetch_max_bytes=config.fetch_max_bytes,
             waits=waits,
+            leader_throttle=self.throttles.leader,
         )
         self._fetchers = ReplicaFetchers(
             self.replicas,
@@ -166,6 +176,7 @@ class BrokerData:
             log.warning("%s", trouble)
         await self.logs.load(is_stray_log)
         self._has_started = True
+        self.throttles.begin(self._image, self.node_configs())
         self.replicas.begin(self._clock.now_ms(), self._image)
         self.groups.begin(self._image)
         self._runner.start()
@@ -223,6 +234,7 @@ class BrokerData:
         changed = delta.changed_configs
         if not changed:
             return
+        self.throttles.change(self._image, changed, self.node_configs())
         topics = {topic for topic, _ in self.logs.manager.logs}
         if all(each.type == TOPIC for each in changed):
             topics &= {each.name for each in changed}

@@ -26,7 +26,7 @@ from kquorum.broker.fetch.sessions import FetchContext, FetchedPartition, FetchN
 from kquorum.broker.log.errors import InconsistentTopicId
 from kquorum.broker.log.partition_log import Isolation
 from kquorum.broker.quota.client_quotas import ClientQuota
-from kquorum.broker.replica.partition import Partition
+from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.wire.message_schema import Records
 from kquorum.wire.messages import fetch
@@ -101,8 +101,9 @@ class _Fetch:
         return True
 
     def _charge(self, told: Sequence[FetchedData]) -> int:
-        """Count what is sent to a consumer; for how many ms it is throttled."""
+        """Count what is sent; for how many ms a consumer is throttled."""
         if self.bounds.is_follower:
+            self._count_throttled(told)
             return 0
         context = self.context
         throttle_ms = self.services.quotas.charge(
@@ -136,6 +137,21 @@ class _Fetch:
         error, session_id, is_in_answer = self.session.answer(self.services.data.now_ms(), news)
         told = [each for each, is_in in zip(answers, is_in_answer, strict=True) if is_in]
         self.reply(self._response(error, session_id, told, self._charge(told)))
+
+    def _count_throttled(self, told: Sequence[FetchedData]) -> None:
+        """What replicas get that are in sync counts, too; they do not wait for it."""
+        data = self.services.data
+        throttle = data.leader_throttle
+        if throttle is None:
+            return
+        size_bytes = sum(
+            each.size_bytes
+            for each in told
+            if each.asked.topic is not None
+            and throttle.is_throttled(TopicPartition(each.asked.topic, each.asked.partition))
+        )
+        if size_bytes:
+            throttle.record(data.now_ms(), size_bytes)
 
     def _response(
         self, error: ErrorCode, session_id: int, told: Sequence[FetchedData], throttle_ms: int
@@ -210,6 +226,7 @@ def handle_fetch(
         under_way.answer(found)
         return
     wait = FetchWait(
+        data.now_ms(),
         found,
         bounds,
         under_way.find,
@@ -249,6 +266,7 @@ def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServ
         max_bytes=max_bytes,
         # KIP-392: consumers from this version on may read from any replica.
         leader_only=replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS,
+        throttle=services.data.leader_throttle,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from kquorum.broker.fetch.sessions import FetchedPartition
 from kquorum.broker.fetch.waits import Wait
@@ -25,6 +25,13 @@ Find = Callable[[FetchedPartition], Partition]
 """The partition, or a LogError."""
 
 
+class LeaderThrottle(Protocol):
+    """How much this broker sends to replicas that are being built (KIP-73)."""
+
+    def is_throttled(self, topic_partition: TopicPartition) -> bool: ...
+    def is_exceeded(self, now_ms: int) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchBounds:
     """Who reads, and how much. `replica_id` is CONSUMER, or below for consumers that debug."""
@@ -35,10 +42,23 @@ class FetchBounds:
     min_bytes: int = 1
     max_bytes: int
     leader_only: bool = True
+    throttle: LeaderThrottle | None = None
 
     @property
     def is_follower(self) -> bool:
         return self.replica_id >= 0
+
+    def holds_back(self, now_ms: int, partition: Partition) -> bool:
+        """Whether the reader gets no records of the partition for now. A replica that is in sync is never held up: it
+        would leave the ISR."""
+        throttle = self.throttle
+        return (
+            throttle is not None
+            and self.is_follower
+            and self.replica_id not in partition.isr_state.committed
+            and throttle.is_throttled(partition.topic_partition)
+            and throttle.is_exceeded(now_ms)
+        )
 
 
 @dataclass(slots=True)
@@ -115,6 +135,8 @@ def _read_partition(
     counts: bool,
 ) -> PartitionRead:
     if bounds.is_follower:
+        if bounds.holds_back(now_ms, partition):
+            max_bytes, at_least_one = 0, False
         return partition.read_as_follower(
             now_ms,
             bounds.replica_id,
@@ -164,6 +186,7 @@ class FetchWait(Wait):
 
     def __init__(
         self,
+        now_ms: int,
         waiting: Sequence[FetchedData],
         bounds: FetchBounds,
         find: Find,
@@ -183,15 +206,15 @@ class FetchWait(Wait):
         self._find = find
         self._answer = answer
         self._end = end
-        self._size_bytes = sum(self._count_again(each) for each in self._awaited.values())
+        self._size_bytes = sum(self._count_again(now_ms, each) for each in self._awaited.values())
         self.forget: Callable[[], None] = lambda: None
 
-    def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:  # noqa: ARG002 - the port's
+    def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
         try:
             for topic_partition in woken:
                 awaited = self._awaited[topic_partition]
                 self._size_bytes -= awaited.size_bytes
-                self._size_bytes += self._count_again(awaited)
+                self._size_bytes += self._count_again(now_ms, awaited)
         except LogError:
             self._finish()
             return True
@@ -211,8 +234,9 @@ class FetchWait(Wait):
         self.forget()
         self._answer()
 
-    def _count_again(self, awaited: _Awaited) -> int:
-        """The bytes that this partition would give, at most those that the reader wants of it. Raises LogError."""
+    def _count_again(self, now_ms: int, awaited: _Awaited) -> int:
+        """The bytes that this partition would give, at most those that the reader wants of it; none while a throttle
+        holds them back. Raises LogError."""
         asked, bounds = awaited.asked, self._bounds
         partition = self._find(asked)
         partition.check_readable(
@@ -220,6 +244,8 @@ class FetchWait(Wait):
         )
         if asked.offset > partition.log.log_end_offset:
             raise OffsetOutOfRange("the log was truncated while the reader waited")
+        if bounds.holds_back(now_ms, partition):
+            return awaited.size_bytes
         bound = bound_of(partition, bounds.isolation)
         left = min(asked.max_bytes, bounds.max_bytes) - awaited.size_bytes
         if bound <= awaited.counted_to or left <= 0:

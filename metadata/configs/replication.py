@@ -18,6 +18,7 @@ from kquorum.metadata.configs.used_by import (
     LOG_MANAGER,
     REPLICA_FETCHERS,
     REPLICATION,
+    REPLICATION_THROTTLES,
 )
 from kquorum.metadata.configs.validators import at_least
 
@@ -80,7 +81,7 @@ DEFINITIONS = (
         "How many bytes per second throttled followers on this broker may fetch.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     long(
         "leader.imbalance.check.interval.seconds",
@@ -96,7 +97,7 @@ DEFINITIONS = (
         "How many bytes per second throttled replicas led by this broker may be sent.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "num.replica.fetchers",
@@ -221,7 +222,7 @@ DEFINITIONS = (
         "How many windows the replication quota looks back.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "replication.quota.window.size.seconds",
@@ -229,7 +230,7 @@ DEFINITIONS = (
         "How long such a window is.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     long(
         "unclean.leader.election.interval.ms",

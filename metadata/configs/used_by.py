@@ -71,6 +71,7 @@ LOG_CLEANER = read_by("log cleaner")
 REPLICA_FETCHERS = read_by("replication of partitions")
 GROUPS = read_by("group coordinator")
 CLIENT_QUOTAS = read_by("client quotas")
+REPLICATION_THROTTLES = read_by("throttles of replication")
 # Read by Kafka's name, from the log and the config file, whenever they are needed.
 TOPIC_CONFIGS = read_by("configs of topics: default and limits")
 GROUP_CONFIGS = read_by("configs of groups: default and limits")

@@ -174,6 +174,10 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     quota_window_num: int = config_key("quota.window.num")
     quota_window_size_seconds: int = config_key("quota.window.size.seconds")
 
+    # The same for the throttles of replication.
+    replication_quota_window_num: int = config_key("replication.quota.window.num")
+    replication_quota_window_size_seconds: int = config_key("replication.quota.window.size.seconds")
+
     # The same on all nodes; without it there are no delegation tokens.
     delegation_token_secret_key: str | None = config_key("delegation.token.secret.key")
     delegation_token_max_lifetime_ms: int = config_key("delegation.token.max.lifetime.ms")
