@@ -18,7 +18,7 @@ from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
 from kquorum.broker.groups.coordinator import GroupCoordinator
-from kquorum.broker.groups.settings import GroupSettings
+from kquorum.broker.groups.settings import ConsumerGroupConfigs, GroupSettings, MigrationPolicy
 from kquorum.broker.internal_topics import creatable_topic
 from kquorum.broker.log.log_config import log_config
 from kquorum.broker.log.partition_log import PartitionLog
@@ -106,6 +106,7 @@ class BrokerData:
             lambda: settings,
             lambda: UUID(int=random_source.randint(0, (1 << 128) - 1)),
             lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
+            ConsumerGroupConfigs(self._node_configs_in).timings,
         )
         self._runner = DataPlaneRunner(
             self.replicas, waits, clock.now_ms, self._ask_controller, [self.groups]
@@ -261,7 +262,10 @@ class BrokerData:
         return {each.name: each.value for each in found if each.value is not None}
 
     def node_configs(self) -> NodeConfigs:
-        return NodeConfigs.of(self._image, self._config.node_id, self._config.as_kafka_keys())
+        return self._node_configs_in(self._image)
+
+    def _node_configs_in(self, image: MetadataImage) -> NodeConfigs:
+        return NodeConfigs.of(image, self._config.node_id, self._config.as_kafka_keys())
 
     def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
         own: Mapping[str, str] = image.configs.resources.get(ConfigResource(TOPIC, topic), {})
@@ -284,6 +288,11 @@ def _group_settings(config: NodeConfig) -> GroupSettings:
         retention_ms=config.offsets_retention_minutes * 60_000,
         retention_check_ms=config.offsets_retention_check_interval_ms,
         compression_codec=config.offsets_topic_compression_codec,
+        protocols=frozenset(config.group_coordinator_rebalance_protocols),
+        consumer_max_size=config.group_consumer_max_size,
+        consumer_assignors=tuple(config.group_consumer_assignors),
+        consumer_migration=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+        consumer_regex_refresh_ms=config.group_consumer_regex_refresh_interval_ms,
     )
 
 

@@ -322,8 +322,8 @@ def load_with(folder: Path, *lines: str) -> ClusterConfig:
     [
         ("num.io.threads=4", "num.io.threads has no effect here: each node serves all connections in one"),
         (
-            "group.consumer.max.size=9",
-            "has no effect here yet: it comes with groups of the consumer and streams",
+            "group.streams.max.size=9",
+            "has no effect here yet: it comes with groups of the streams protocol",
         ),
         ("num.recovery.threads.per.data.dir=9", "has no effect here yet: it comes with partition logs"),
         ("inter.broker.protocol.version=3.7", "has no effect here: metadata.version takes its place"),
