@@ -48,7 +48,7 @@ class FetchBounds:
     leader_only: bool = True
     throttle: LeaderThrottle | None = None
     nearest: Nearest | None = None
-    """Where a broker chooses the replica that consumers read from; also what followers are told then."""
+    """Where a broker chooses the replica that consumers read from; and followers hear of watermarks at once then."""
 
     @property
     def is_follower(self) -> bool:

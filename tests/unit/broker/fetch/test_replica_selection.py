@@ -153,7 +153,7 @@ def test_followers_hear_of_a_high_watermark_at_once() -> None:
     assert waiting.is_waiting
     world.have(2, 10)
     assert told(waiting).high_watermark == 10
-    # What moved before the request came is told at once.
+    # What moved before the request came does not wait for the next move.
     world.append("more", topic=TOPIC)
     world.have(2, 11)
     world.have(3, 11)
