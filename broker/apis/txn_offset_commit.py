@@ -33,6 +33,8 @@ from kquorum.wire.uuids import ZERO_UUID
 Reply = Callable[[Answer], None]
 _FIRST_WITH_LOAD_IN_PROGRESS: Final = 2
 _NO_RETENTION: Final = -1
+# A version of OffsetCommit: a producer of any version may work for a member of the consumer protocol (KIP-848).
+_KNOWS_CONSUMER_GROUPS: Final = 9
 
 
 def handle_txn_offset_commit(
@@ -137,7 +139,7 @@ def _commit(
                 member_id=request.member_id,
                 instance_id=request.group_instance_id,
                 retention_ms=_NO_RETENTION,
-                version=version,
+                version=_KNOWS_CONSUMER_GROUPS,
                 offsets=wanted,
                 transaction=TransactionOf(producer, guard),
             ),

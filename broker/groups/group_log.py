@@ -61,12 +61,12 @@ class GroupLog:
         codec: int = 0,
         is_replayed: bool = True,
         transaction: TransactionOf | None = None,
-    ) -> None:
+    ) -> bool:
         """One batch, which belongs to `transaction` if there is one. `done` is called once: now if the log refuses the
-        batch, in which case nothing changed."""
+        batch, in which case nothing changed. Returns whether the log took it."""
         if not records:
             self.after_writes(now_ms, done, timeout_ms=timeout_ms)
-            return
+            return True
         batch = write_data_batch(
             [Record(at, now_ms, key, value) for at, (key, value) in enumerate(records)],
             codec=CompressionCodec(codec),
@@ -84,7 +84,7 @@ class GroupLog:
             )
         except LogError as error:
             done(answer_of(type(error).error_code))
-            return
+            return False
         self._last_written = appended.required_offset
         if is_replayed:
             producer_id = None if transaction is None else transaction.producer.producer_id
@@ -92,6 +92,7 @@ class GroupLog:
                 self._replay(offset, key, value, producer_id)
         self._waiting.append(_Waiting(appended.required_offset, now_ms + timeout_ms, done))
         self.advance()
+        return True
 
     def after_writes(self, now_ms: int, done: Done, *, timeout_ms: int) -> None:
         """When all that is written is committed; now if it is."""
