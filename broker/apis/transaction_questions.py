@@ -11,6 +11,7 @@ from typing import Final
 from kquorum.broker.apis.api import Advance, Authorized, Sliced
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.regexes import InvalidRegex, compiled
 from kquorum.broker.transactions.transaction import STATES_BY_TITLE, Transaction
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
@@ -36,6 +37,11 @@ def begin_list(
     if any(shard.state is ShardState.LOADING for shard in services.transactions.shards.values()):
         refused = ListTransactionsResponse(error_code=ErrorCode.coordinator_load_in_progress)
         return lambda: EncodedBody(encode_body(refused, version))
+    try:
+        pattern = compiled(request.transactional_id_pattern) if request.transactional_id_pattern else None
+    except InvalidRegex:
+        invalid = ListTransactionsResponse(error_code=ErrorCode.invalid_regular_expression)
+        return lambda: EncodedBody(encode_body(invalid, version))
     access = services.access(context)
     states = {STATES_BY_TITLE[each] for each in request.state_filters if each in STATES_BY_TITLE}
     unknown = [each for each in request.state_filters if each not in STATES_BY_TITLE]
@@ -49,6 +55,8 @@ def begin_list(
             return False
         # Without a transaction the start is -1, so it counts as long ago, as with Kafka.
         if request.duration_filter >= 0 and now_ms - found.start_ms <= request.duration_filter:
+            return False
+        if pattern is not None and pattern.fullmatch(transactional_id) is None:
             return False
         return access.allows(
             Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id, is_asked=False
@@ -78,8 +86,8 @@ def begin_list(
     return advance
 
 
-# DESCRIBE on each transactional id that is listed. Version 2 brings a regular expression.
-LIST: Final = Sliced(ApiKey.LIST_TRANSACTIONS, Authorized.IN_HANDLER, latest_version=1, begin=begin_list)
+# DESCRIBE on each transactional id that is listed.
+LIST: Final = Sliced(ApiKey.LIST_TRANSACTIONS, Authorized.IN_HANDLER, begin=begin_list)
 
 
 def begin_describe(

@@ -656,7 +656,7 @@ class TestQuestions:
         world.put(known(STATE.ONGOING, start_ms=world.now_ms - 500), "open")
         world.put(known(STATE.COMPLETE_COMMIT, producer_id=9), "done")
 
-        def listed(version: int = 1, **fields: Any) -> set[tuple[str, int, str]]:
+        def listed(version: int = 2, **fields: Any) -> set[tuple[str, int, str]]:
             answer = world.ask_local(ListTransactionsRequest(**fields), version)
             assert answer.error_code.name == "none"
             return {
@@ -671,6 +671,10 @@ class TestQuestions:
         assert listed(producer_id_filters=(9,)) == {done}
         assert listed(duration_filter=500) == {done}
         assert listed(duration_filter=499) == {open_one, done}
+        assert listed(transactional_id_pattern="o.*") == {open_one}
+        assert listed(transactional_id_pattern="pen") == set()
+        bad = world.ask_local(ListTransactionsRequest(transactional_id_pattern="("))
+        assert bad.error_code.name == "invalid_regular_expression"
         unknown = world.ask_local(ListTransactionsRequest(state_filters=("Gone",)))
         assert (unknown.unknown_state_filters, unknown.transaction_states) == (("Gone",), ())
 
