@@ -9,7 +9,7 @@ from kquorum.broker.transactions.peers import NOWHERE
 from kquorum.broker.transactions.shard import TransactionShard
 from kquorum.wire.data_batch import data_headers, read_data_records
 from kquorum.wire.transaction_records import decode_transaction_value, encode_transaction_value
-from tests.support.broker.transaction_world import TransactionWorld
+from tests.support.broker.transaction_world import TXN_SETTINGS, TransactionWorld
 
 
 def test_every_transaction_of_every_folder_is_found(real_data: Path) -> None:
@@ -18,7 +18,7 @@ def test_every_transaction_of_every_folder_is_found(real_data: Path) -> None:
         world = TransactionWorld()
         partition = world.state_partition()
         shard = TransactionShard(
-            partition, lambda: world.txn_settings, lambda: 2, lambda: None, MarkerQueue(lambda _: NOWHERE)
+            partition, lambda: TXN_SETTINGS, lambda: 2, lambda: None, MarkerQueue(lambda _: NOWHERE)
         )
         data = log.read_bytes()
         for position, header in data_headers(data):
