@@ -162,6 +162,8 @@ class _Life:
 
     async def _run_node(self, loop: asyncio.AbstractEventLoop) -> None:
         node = self._make_node()
+        gc.freeze()
+        gc.enable()
         starting = loop.create_task(node.start())
         await asyncio.wait((starting, self._ending), return_when=asyncio.FIRST_COMPLETED)
         if starting.done() and starting.exception() is None:
