@@ -98,7 +98,6 @@ HOT: Final = (
     "wire/message_codec.py",
     "wire/primitives.py",
     "wire/record_frame.py",
-    "wire/record_parsing.py",
     "wire/protocol/bodies.py",
     "wire/protocol/frames.py",
     "wire/protocol/headers.py",
@@ -144,6 +143,8 @@ def build(names: Sequence[str], out: Path, jobs: int = 1) -> None:
 
     with tempfile.TemporaryDirectory(prefix="kquorum-compile-") as work:
         made, generated = Path(work) / "made", Path(work) / "c"
+        # Of what is read now: a source that is edited during the build is not what was built.
+        digests = {name: source_digest(ROOT / name) for name in names}
         extensions = mypycify(
             list(names), opt_level="1", debug_level="0", multi_file=True, target_dir=str(generated)
         )
@@ -155,7 +156,6 @@ def build(names: Sequence[str], out: Path, jobs: int = 1) -> None:
             str(path.relative_to(made)).split(".")[0].replace(os.sep, "."): str(path.relative_to(made))
             for path in made.rglob("*.so")
         }
-        digests = {name: source_digest(ROOT / name) for name in names}
         manifest = {"python": sys.version, "modules": modules, "sources": digests}
         (made / MANIFEST).write_text(json.dumps(manifest, indent=1))
         shutil.rmtree(out, ignore_errors=True)
