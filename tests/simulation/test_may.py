@@ -4,8 +4,6 @@ from collections import Counter
 
 import pytest
 
-from kquorum.cli.commands.may import decision
-from kquorum.cli.commands.may.decision import ClusterView, PartitionView, Why
 from tests.simulation.may import brokers, directed, quorums
 
 FIRST_SEEDS = 50

@@ -1,5 +1,5 @@
-"""The view of a running cluster that `kquorum may` decides on: what the leader of the quorum says of its followers, twice,
-and its image, read linearizably over gRPC.
+"""The view of a running cluster that `kquorum may` decides on: what the leader of the quorum says of its followers,
+twice, and its image, read linearizably over gRPC.
 
 A single look cannot tell a node that fetches from one that has just died, so there are two, `LOOK_ON_S` apart: who has
 fetched in between is alive. The image comes last, so that it is not older than the looks.
@@ -36,8 +36,8 @@ async def decide_on_cluster(
     *,
     wait: bool,
 ) -> Verdict:
-    """`listeners` are of gRPC. With `wait` the last verdict: the first yes, or the no at the end of the time, or one that
-    waiting does not change. Raises CliError while no leader answers."""
+    """`listeners` are of gRPC. With `wait` the first yes, or the no at the end of the time, or one that waiting does
+    not change. Raises CliError while no leader answers."""
     loop = asyncio.get_running_loop()
     shown = set[str]()
     async with ClusterClient(addresses, timeout_ms, known=known, tell=tell_waiting) as client:

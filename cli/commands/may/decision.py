@@ -1,8 +1,8 @@
 """Whether nodes may be stopped, restarted, removed, formatted or upgraded: the decision, without any I/O.
 
 `decide` is a function of a `ClusterView` alone, so that the simulator can check it (`tests/simulation/may`): a yes
-leads to no loss and no unavailability, as long as nothing else fails meanwhile; for each reason of a no there is a world in
-which the refused action does harm. What is uncertain counts as a no: a replica counts only if it was seen to fetch.
+leads to no loss and no unavailability, as long as nothing else fails meanwhile; for the reasons of a no there are
+worlds in which the refused action does harm. What is uncertain counts as a no: only a replica that fetches counts.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -190,8 +190,8 @@ def decide(
 
 
 def _order(view: ClusterView, action: Action, nodes: Sequence[int]) -> tuple[int, ...]:
-    """A broker's controlled shutdown needs a controller, so brokers stop first. A rolling change begins with controllers.
-    The leader of the quorum is the last controller: each earlier turn would move the leadership once more."""
+    """A broker's controlled shutdown needs a controller, so brokers stop first. A rolling change begins with
+    controllers. The leader of the quorum is the last of them: each earlier turn would move the leadership once more."""
 
     def place(node_id: int) -> tuple[bool, bool, int]:
         is_controller = node_id in view.voter_ids or node_id in view.other_controllers

@@ -128,6 +128,9 @@ class Operator:
                         emptied.add(broker.broker_id)
                         empty(broker)
             self._check(watched, begun_ms)
+        for index in watched:
+            if set(wish.nodes) & set(world.controller.partition(index).adding_replicas):
+                raise InvariantBroken(f"the reassignment of partition {index} stood still for {AWAY_MS} ms")
         if world.excused != excused:
             raise InvariantBroken(f"{wish.action} {wish.nodes} lost acknowledged records")
 

@@ -98,7 +98,7 @@ def _lose_all_but_two(world: PartitionWorld) -> None:
 def _come_back(world: PartitionWorld) -> None:
     """Broker 3 is alive again when the operator asks, and not yet in the ISR, where it is needed."""
     _kill(3)(world)
-    world.at(brokers.WINDOW_MS - 20, world.revive, world.brokers[3])
+    world.at(brokers.WINDOW_MS - 4, world.revive, world.brokers[3])
 
 
 STOP, FORMAT, REMOVE = Action.STOP, Action.FORMAT, Action.REMOVE
@@ -112,7 +112,7 @@ BROKER_STORIES = (
     BrokerStory(Why.LEADERLESS, brokers.Wish(STOP, (2,)), _lose_all_but_two),
     BrokerStory(Why.UNDER_MIN_ISR, brokers.Wish(STOP, (3,)), _come_back, min_isr=3),
     BrokerStory(Why.REASSIGNMENT, brokers.Wish(STOP, (3,)), _reassign, replicas=2),
-    BrokerStory(Why.HAS_REPLICAS, brokers.Wish(REMOVE, (3,)), _nothing),
+    BrokerStory(Why.HAS_REPLICAS, brokers.Wish(REMOVE, (3,)), _nothing, min_isr=3),
     BrokerStory(Why.LAST_BROKER, brokers.Wish(STOP, (1,)), _nothing, brokers=1, replicas=1, min_isr=1),
 )
 
@@ -174,7 +174,6 @@ def tell_quorum(story: QuorumStory) -> str:
         acting.carry_out(story.asked, force=True)
     except (InvariantBroken, AssertionError) as harm:
         return str(harm)
-    assert not acting.tally["removals refused"], "the leader refused it"
     raise AssertionError(f"{story.why}: {story.asked} did no harm")
 
 
@@ -196,5 +195,4 @@ QUORUM_STORIES = (
     QuorumStory(Why.MAJORITY, quorums.Asked(STOP, (1,)), _quorum_as_it_is, voters=2),
     QuorumStory(Why.MAJORITY, quorums.Asked(STOP, (1,)), _crash_a_follower),
     QuorumStory(Why.MAJORITY, quorums.Asked(FORMAT, (1,)), _crash_a_follower, quorum="static"),
-    QuorumStory(Why.MAJORITY, quorums.Asked(REMOVE, (1,)), _crash_a_follower),
 )
