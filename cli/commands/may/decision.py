@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from kquorum.metadata.image.partition_state import NO_LEADER
 from kquorum.wire.wording import counted
+
+
+NO_LEADER: Final = -1
 
 
 class Action(StrEnum):
