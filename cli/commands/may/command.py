@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kquorum.cli.command_tree import Command, Panel
-from kquorum.cli.commands.may.decision import Action
+from kquorum.cli.commands.may.action import Action
 from kquorum.cli.options import AsJson, BootstrapController, GrpcListeners, MaybeConfigPath, TimeoutMs
 
 

@@ -10,24 +10,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from kquorum.cli.commands.may.action import Action
 from kquorum.wire.wording import counted
 
-
 NO_LEADER: Final = -1
-
-
-class Action(StrEnum):
-    """What is to be done with the nodes. RESTART and UPGRADE take one node after the other, the others all at once."""
-
-    STOP = "stop"
-    RESTART = "restart"
-    REMOVE = "remove"
-    FORMAT = "format"
-    UPGRADE = "upgrade"
-
-    @property
-    def is_rolling(self) -> bool:
-        return self in (Action.RESTART, Action.UPGRADE)
 
 
 class Why(StrEnum):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kquorum.cli.commands.may.decision import Action, Why
+from kquorum.cli.commands.may.action import Action
+from kquorum.cli.commands.may.decision import Why
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.may import brokers, quorums
 from tests.simulation.options import Options

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from random import Random
 
 from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from kquorum.cli.commands.may.action import Action
 from kquorum.cli.commands.may.collecting import view_of
-from kquorum.cli.commands.may.decision import Action, ClusterView, decide
+from kquorum.cli.commands.may.decision import ClusterView, decide
 from kquorum.cli.commands.quorum.voter_checks import ObservedQuorum, replica_id_of
 from kquorum.raft.leader.fetch_handler import describe_quorum
 from kquorum.raft.messages import DescribeQuorumResponse, RemoveRaftVoterRequest, ReplicaStatus

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kquorum.cli.clients.quorum_client import QuorumStatus, ReplicaLag, ReplicaState
+from kquorum.cli.commands.may.action import Action
 from kquorum.cli.commands.may.collecting import view_of
 from kquorum.cli.commands.may.decision import (
-    Action,
     BrokerView,
     ClusterView,
     PartitionView,
