@@ -92,7 +92,7 @@ class DataPlane:
     settle_soon: Callable[[], None]
     fetch_max_bytes: int
     waits: Waits = field(default_factory=Waits)
-    later: Callable[[Callable[[], None]], None] = lambda work: work()
+    later: Callable[[Callable[[], None]], object] = lambda work: work()
     slices: Slices = field(init=False)
 
     def __post_init__(self) -> None:

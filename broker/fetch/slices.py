@@ -19,7 +19,7 @@ SLICE_MS: Final = 8
 class Slices:
     """`later` calls back in a later turn of the loop, when it is the work's turn."""
 
-    def __init__(self, now_ms: Callable[[], int], later: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, now_ms: Callable[[], int], later: Callable[[Callable[[], None]], object]) -> None:
         self._now_ms = now_ms
         self._later = later
         self._lines: dict[int, deque[_Work]] = {}

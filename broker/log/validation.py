@@ -352,7 +352,8 @@ def _refuse_records(
     hundred are listed: a batch of a hundred bytes may have a hundred thousand."""
     oldest, newest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
     base_ms, of_all = header.base_timestamp_ms, None
-    bounds, exempt_delta = (oldest - base_ms, newest - base_ms), NO_TIMESTAMP - base_ms
+    bounds = (oldest - base_ms, newest - base_ms)
+    exempt_delta: int | None = NO_TIMESTAMP - base_ms
     if rules.log_append_time or header.is_log_append_time:
         # The time is that of the whole batch.
         of_all = _timestamp_error(header, header.max_timestamp_ms, oldest, newest, rules)

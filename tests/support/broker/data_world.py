@@ -112,6 +112,7 @@ class Asked:
 class DataWorld:
     def __init__(self, *, min_insync_replicas: int = 1, session_slots: int = 10, **services: Any) -> None:
         self.now_ms = NOW_MS
+        self.slices = 0
         self.image = IMAGE
         self.logs = MemoryLogs()
         self.replicas = ReplicaManager(
@@ -166,7 +167,7 @@ class DataWorld:
         return asked
 
     def ask_now(self, request: Any, version: int | None = None) -> Any:
-        """Of a handler that answers at once."""
+        """Of a handler that answers at once, or in as many `slices`."""
         api: Any = BROKER_APIS[ApiKey(request.api_key)]
         version = api.versions[1] if version is None else version
         header = RequestHeader(request.api_key, version, 1, "a client")
@@ -175,8 +176,10 @@ class DataWorld:
         if isinstance(api, Sliced):
             advance = api.begin(context, body, self.services)
             answer: Any = None
+            self.slices = 0
             while answer is None:
                 answer = advance()
+                self.slices += 1
         else:
             answer = api.handle(context, body, self.services)
         return read_answer(request.api_key, version, answer)
