@@ -23,6 +23,8 @@ class Slices:
         self._now_ms = now_ms
         self._later = later
         self._lines: dict[int, deque[_Work]] = {}
+        # Counts the later turns that works took.
+        self.turn = 0
 
     def run(
         self, steps: Iterator[object], done: Callable[[], None], give_up: Callable[[], None], line: int = -1
@@ -50,6 +52,7 @@ class Slices:
         return True
 
     def _advance_later(self, work: _Work) -> bool:
+        self.turn += 1
         try:
             return self._advance(work)
         except Exception:
