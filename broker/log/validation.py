@@ -59,7 +59,7 @@ _MAGIC: Final = 2
 _UNFOLDS_AT_MOST: Final = 16
 _LEAST_PLAIN_LIMIT: Final = 8 * 1024 * 1024
 _MOST_RECORDS: Final = 1 << 17
-# To number records anew, or to compress them, costs more than to look at them.
+# To number records again, or to compress them again, costs more than to look at them.
 _MOST_REBUILT_RECORDS: Final = 1 << 13
 _REBUILDS_AT_MOST: Final = 4
 _LEAST_REBUILT_LIMIT: Final = 4 * 1024 * 1024
@@ -100,7 +100,7 @@ class ValidationRules:
 
     @property
     def max_rebuilt_bytes(self) -> int:
-        """Of the records of a batch that has to be written anew."""
+        """Of the records of a batch that has to be built again."""
         return max(_LEAST_REBUILT_LIMIT, _REBUILDS_AT_MOST * self.max_message_bytes)
 
 
@@ -239,7 +239,7 @@ def validate_and_assign(
     else:
         if header.record_count > _MOST_REBUILT_RECORDS or end - start > rules.max_rebuilt_bytes:
             raise RecordTooLarge(
-                f"a batch of {header.record_count} records with {end - start} bytes would have to be written anew; a "
+                f"a batch of {header.record_count} records with {end - start} bytes would have to be built again; a "
                 f"broker does that with {_MOST_REBUILT_RECORDS} records and {rules.max_rebuilt_bytes} bytes at most"
             )
         spans = record_spans(plain, start, end, header.record_count)

@@ -1,5 +1,5 @@
 """Batches that cost the broker more than their bytes: many records in a hundred bytes, headers, numbers that have to be
-written anew, a hundred thousand refusals."""
+changed, a hundred thousand refusals."""
 
 from collections.abc import Callable
 from dataclasses import replace
