@@ -6,6 +6,7 @@ The order of the start is Kafka's: clients cannot connect before the controller 
 import asyncio
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -114,6 +115,14 @@ class BrokerRole:
     def offline_log_dirs(self) -> int:
         """How many directories have failed."""
         return len(self._log_dirs.offline)
+
+    def throttled_replication(self, now_ms: int) -> Mapping[str, float]:
+        """Bytes/s of each throttle, by Kafka's word for it."""
+        throttles = self._data.throttles
+        return {
+            "leaderreplication": throttles.leader.per_second(now_ms),
+            "followerreplication": throttles.follower.per_second(now_ms),
+        }
 
     async def start(self) -> None:
         """After `attach`; returns once the broker serves clients. Raises CannotListen, or NotRegistered when no

@@ -14,12 +14,14 @@ class Coordinator(Protocol):
     """Of groups, or of transactions: the shards of one internal topic that this broker leads."""
 
     @property
-    def is_loading(self) -> bool: ...
+    def is_loading(self) -> bool:
+        """Whether it has work that takes long: to load, or to resolve regular expressions."""
+        ...
 
     def handle_woken(self, woken: Mapping[TopicPartition, Wake]) -> None: ...
 
     def load_some(self, now_ms: int) -> bool:
-        """A part of what is to be loaded; whether there is more."""
+        """A part of such work; whether there is more."""
         ...
 
     def expire(self, now_ms: int) -> None: ...

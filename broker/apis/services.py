@@ -118,6 +118,12 @@ class BrokerServices:
         """This broker's configs, as of the current image."""
         return NodeConfigs.of(self.cache.image, self.node_id, self.node_configs)
 
+    @property
+    def offers_consumer_groups(self) -> bool:
+        """Whether the cluster has the feature, and this broker offers the protocol (rule G7.1)."""
+        has_feature = self.cache.image.features.finalized.get("group.version", 0) >= 1
+        return has_feature and "consumer" in self.groups.settings.protocols
+
     def access(self, context: RequestContext) -> Access:
         """What the client may do, as of the current image."""
         api_key = ApiKey(context.header.api_key)

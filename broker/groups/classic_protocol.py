@@ -80,15 +80,21 @@ class ClassicProtocol:
 
     # JoinGroup
 
-    def join(self, now_ms: int, request: JoinGroupRequest, client: Client, reply: JoinReply) -> None:
+    def check(self, request: JoinGroupRequest, reply: JoinReply) -> bool:
+        """Whether a request to join is valid in a group of either protocol; if not, it is answered."""
         settings = self._store.settings
         if not request.group_id:
             reply(_join_error(ErrorCode.invalid_group_id, request.member_id))
-            return
+            return False
         if not (
             settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms
         ):
             reply(_join_error(ErrorCode.invalid_session_timeout, request.member_id))
+            return False
+        return True
+
+    def join(self, now_ms: int, request: JoinGroupRequest, client: Client, reply: JoinReply) -> None:
+        if not self.check(request, reply):
             return
         group = self._store.groups.get(request.group_id)
         is_made = group is None

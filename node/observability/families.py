@@ -177,6 +177,13 @@ def broker_families(node: NodeFigures, broker: BrokerFigures, counts: ReplicaCou
         {"offlinelogdirectorycount": (broker.offline_log_dirs, "Log directories that failed")},
     )
     yield from gauges(
+        "kafka_server_",
+        {
+            f"{name}_byte_rate": (rate, "Bytes/s of the replicas that this throttle holds back")
+            for name, rate in broker.throttled_replication.items()
+        },
+    )
+    yield from gauges(
         "kquorum_broker_",
         {
             "epoch": (broker.broker_epoch, "Epoch of the registration; -1 before it"),

@@ -59,6 +59,8 @@ class BrokerFigures:
     offline_log_dirs: int
     previous_session_ends_ms: int | None = None
     quotas: QuotaFigures | None = None
+    # Bytes/s of throttled replicas, by Kafka's word for the throttle.
+    throttled_replication: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

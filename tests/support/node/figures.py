@@ -53,6 +53,7 @@ BROKER = BrokerFigures(
         dict.fromkeys(ClientQuota, 0),
         0.5,
     ),
+    throttled_replication={"leaderreplication": 3.0, "followerreplication": 4.0},
 )
 LISTENERS = {
     "CONTROLLER": {"open_connections": 4, "requests": 900, "bad_frames": 1},
