@@ -11,7 +11,7 @@ partition is in it (`broker.transactions.guarded_appends`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
@@ -198,9 +198,25 @@ def _append_and_answer(
     transactional: _Transactional,
     reply: Reply,
 ) -> None:
-    outcomes = _append_all(context, request, services, refusal, transactional)
+    """The appends of a connection keep their order, also where those of a request take several turns."""
+    outcomes: dict[_Asked, _Outcome] = {}
+    services.data.slices.run(
+        _appended(context, request, services, refusal, transactional, outcomes),
+        lambda: _answer(context, request, services, outcomes, reply),
+        lambda: reply(None),
+        context.connection_id,
+    )
+
+
+def _answer(
+    context: RequestContext,
+    request: ProduceRequest,
+    services: BrokerServices,
+    outcomes: Outcomes,
+    reply: Reply,
+) -> None:
+    """All has been appended."""
     data = services.data
-    data.settle_soon()
     now_ms = data.now_ms()
     throttle_ms = services.quotas.charge(
         ClientQuota.PRODUCE, now_ms, context.principal, context.header.client_id, len(context.frame)
@@ -274,16 +290,18 @@ class _ProduceWait(Wait):
         self._end()
 
 
-def _append_all(
+def _appended(
     context: RequestContext,
     request: ProduceRequest,
     services: BrokerServices,
     refusal: LogError | None,
     transactional: _Transactional,
-) -> dict[_Asked, _Outcome]:
+    outcomes: dict[_Asked, _Outcome],
+) -> Iterator[None]:
+    """Fills `outcomes`, a partition at each step."""
     version = context.header.api_version
     access = services.access(context)
-    outcomes: dict[_Asked, _Outcome] = {}
+    services.data.settle_soon()
     for topic in request.topic_data:
         error: LogError | None = refusal
         name, topic_id = topic.name, None
@@ -314,7 +332,9 @@ def _append_all(
                 if refused is None
                 else _failed(refused, None)
             )
-    return outcomes
+            yield
+            # In the turn of the append, which may be a later one.
+            services.data.settle_soon()
 
 
 def _name(services: BrokerServices, asked: _Asked, version: int) -> tuple[str, UUID | None]:

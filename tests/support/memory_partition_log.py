@@ -181,8 +181,8 @@ class MemoryPartitionLog:
             now_ms=now_ms,
         )
 
-    def active_producers(self) -> list[ActiveProducer]:
-        return self.producers.active()
+    def active_producers(self, most: int) -> list[ActiveProducer]:
+        return self.producers.active(most)
 
     def _store_all(self, batches: list[bytes], prepared: PreparedAppend) -> None:
         for data in batches:
