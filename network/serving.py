@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kquorum.network.aside import is_long_to_read
+from kquorum.network.aside import ELEMENTS_READ_IN_LOOP, is_long_to_read, is_nearly_all_bytes
 from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
 from kquorum.network.replies import PendingReply, ReplyQueue, nothing
 from kquorum.network.request_budget import AnswerInMaking
@@ -11,7 +11,7 @@ from kquorum.network.requests import RequestContext
 from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.server_state import Claim, Peer, ServerState
 from kquorum.network.turns import goes_first
-from kquorum.wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError, TooManyElements
 from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.messages.api_versions import ApiVersionsRequest
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -110,14 +110,22 @@ class RequestServing:
             self._open(context, api, received_at_s)(refusal)
             return None
         most_elements = state.limits.max_elements(header.api_key)
-        if not is_long_to_read(frame):
-            request, context.elements = read_request(api.api_key, api.version, frame, position, most_elements)
-            self._note_claim(frame)
-            reply = self._open(context, api, received_at_s)
-            if context.elements:
-                reply.weigh_more(context.elements * _ELEMENT_BYTES)
-            state.handler(context, request, reply)
-            return None
+        is_long = is_long_to_read(frame)
+        if not is_long or is_nearly_all_bytes(frame):
+            most_here = min(most_elements, ELEMENTS_READ_IN_LOOP) if is_long else most_elements
+            try:
+                request, elements = read_request(api.api_key, api.version, frame, position, most_here)
+            except TooManyElements:
+                if not is_long:
+                    raise
+            else:
+                context.elements = elements
+                self._note_claim(frame)
+                reply = self._open(context, api, received_at_s)
+                if elements:
+                    reply.weigh_more(elements * _ELEMENT_BYTES)
+                state.handler(context, request, reply)
+                return None
 
         def read() -> tuple[Request[Response], int]:
             return read_request(api.api_key, api.version, frame, position, most_elements)
