@@ -152,9 +152,7 @@ def measured(side: Side, kafka: Kafka, folder: Path, records: int, paced: int) -
         produce_s = spent_s(site, lambda: said.append(produced(kafka, servers, "fast", records, -1)))
         rate, _ = last_line(said[-1])
         read: list[float] = []
-        consume_s = spent_s(
-            site, lambda: read.append(consumed_in_group(kafka, servers, "fast", records))
-        )
+        consume_s = spent_s(site, lambda: read.append(consumed_in_group(kafka, servers, "fast", records)))
         read.append(consumed(servers, "fast", records))
         paced_s = spent_s(
             site, lambda: said.append(produced(kafka, servers, "paced", paced, PACE, paced // 10))
@@ -185,7 +183,7 @@ def measured_with_many(side: Side, kafka: Kafka, folder: Path, partitions: int, 
         for topic in topics:
             await_leaders(site, topic, 5 * WAIT_S)
         create_s = time.monotonic() - began_s
-        idle_s = spent_s(site, lambda: time.sleep(IDLE_S))
+        idle_s = spent_s(site, lambda: wait_until(lambda: False, IDLE_S, IDLE_S))
         busy = topics[:: max(len(topics) // 10, 1)][:10]
         each = records // len(busy)
         began_s = time.monotonic()
@@ -222,9 +220,7 @@ def await_leaders(site: Site, topic: str, timeout_s: float = WAIT_S) -> None:
         raise FailedError(f"topic {topic} was not in sync within {timeout_s:.0f} s:\n{site.tails()}")
 
 
-def produced(
-    kafka: Kafka, servers: str, topic: str, records: int, throughput: int, warm_up: int = 0
-) -> str:
+def produced(kafka: Kafka, servers: str, topic: str, records: int, throughput: int, warm_up: int = 0) -> str:
     return kafka.run(
         PRODUCER,
         *("--bootstrap-server", servers, "--topic", topic, "--num-records", str(records)),

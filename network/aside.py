@@ -17,8 +17,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 LONG_REQUEST_BYTES: Final = 4_096
 # And reads it in twenty: an element takes less to be read than to be answered.
 LONG_BODY_BYTES: Final = 32_768
-# Of a long request whose bytes are nearly all records: with so many elements it is read in the loop, in ten milliseconds
-# at most.
+# Of a long request whose bytes are nearly all records: with so many elements at most it is read in the loop, in ten
+# milliseconds.
 ELEMENTS_READ_IN_LOOP: Final = 2_048
 _API_KEY_BYTES: Final = 2
 _NEARLY_ALL_BYTES: Final = frozenset({ApiKey.PRODUCE.to_bytes(_API_KEY_BYTES, "big")})

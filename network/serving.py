@@ -110,22 +110,15 @@ class RequestServing:
             self._open(context, api, received_at_s)(refusal)
             return None
         most_elements = state.limits.max_elements(header.api_key)
-        is_long = is_long_to_read(frame)
-        if not is_long or is_nearly_all_bytes(frame):
-            most_here = min(most_elements, ELEMENTS_READ_IN_LOOP) if is_long else most_elements
-            try:
-                request, elements = read_request(api.api_key, api.version, frame, position, most_here)
-            except TooManyElements:
-                if not is_long:
-                    raise
-            else:
-                context.elements = elements
-                self._note_claim(frame)
-                reply = self._open(context, api, received_at_s)
-                if elements:
-                    reply.weigh_more(elements * _ELEMENT_BYTES)
-                state.handler(context, request, reply)
-                return None
+        read_here = _read_here(frame, api, position, most_elements)
+        if read_here is not None:
+            request, context.elements = read_here
+            self._note_claim(frame)
+            reply = self._open(context, api, received_at_s)
+            if context.elements:
+                reply.weigh_more(context.elements * _ELEMENT_BYTES)
+            state.handler(context, request, reply)
+            return None
 
         def read() -> tuple[Request[Response], int]:
             return read_request(api.api_key, api.version, frame, position, most_elements)
@@ -232,6 +225,22 @@ class RequestServing:
         raise Refused(
             f"{header_text(header)} came after the session had expired without authenticating again"
         )
+
+
+def _read_here(
+    frame: bytes, api: ApiVersion, position: int, most_elements: int
+) -> tuple[Request[Response], int] | None:
+    """The body and the number of its elements; None if it takes long to read. Raises DecodeError."""
+    if not is_long_to_read(frame):
+        return read_request(api.api_key, api.version, frame, position, most_elements)
+    if not is_nearly_all_bytes(frame):
+        return None
+    try:
+        return read_request(
+            api.api_key, api.version, frame, position, min(most_elements, ELEMENTS_READ_IN_LOOP)
+        )
+    except TooManyElements:
+        return None
 
 
 def request_text(frame: bytes) -> str:

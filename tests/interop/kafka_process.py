@@ -48,8 +48,8 @@ class ServerFailed(Exception):
 
 
 class Kafka:
-    """Runs classes of one release; servers write their output into `folder`. `jvm` has the options of the JVMs, in place
-    of those that suit tests."""
+    """Runs classes of one release; servers write their output into `folder`. `jvm` has the options of the JVMs, in
+    place of those that suit tests."""
 
     def __init__(self, release: KafkaRelease, folder: Path, jvm: Sequence[str] = _JVM) -> None:
         self._release = release

@@ -21,7 +21,8 @@ def test_the_line_of_the_whole_run_counts() -> None:
 
 
 def test_the_rate_of_a_consumer_leaves_out_the_assignment() -> None:
-    line = "2026-11-28 16:00:00:0, 2026-11-28 16:00:05:0, 97.6562, 19.5312, 100000, 20000.0, 3000, 2000, 48.8281, 50000.0"
+    times = "2026-11-28 16:00:00:0, 2026-11-28 16:00:05:0"
+    line = f"{times}, 97.6562, 19.5312, 100000, 20000.0, 3000, 2000, 48.8281, 50000.0"
     assert fetch_rate(f"some warning\n{line}\n", 100_000) == 48.8281
     with pytest.raises(FailedError, match="did not read 100001 records"):
         fetch_rate(line, 100_001)

@@ -82,7 +82,10 @@ def test_the_handler_gets_the_time_that_a_request_waited() -> None:
 
 @pytest.mark.parametrize(
     ("partitions", "records", "is_read_in_loop"),
-    [(1, 4 * LONG_BODY_BYTES, True), (ELEMENTS_READ_IN_LOOP + 1, LONG_BODY_BYTES // ELEMENTS_READ_IN_LOOP, False)],
+    [
+        (1, 4 * LONG_BODY_BYTES, True),
+        (ELEMENTS_READ_IN_LOOP + 1, LONG_BODY_BYTES // ELEMENTS_READ_IN_LOOP, False),
+    ],
 )
 def test_a_long_produce_request_is_read_in_the_loop_unless_it_has_many_elements(
     partitions: int, records: int, *, is_read_in_loop: bool
