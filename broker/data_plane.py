@@ -17,6 +17,7 @@ from kquorum.broker.fetch.waits import Wait, Waits
 from kquorum.broker.log.errors import KafkaStorageError, LogError, NotLeaderOrFollower
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.quota.replication import ReplicationThrottle
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -91,6 +92,9 @@ class DataPlane:
     settle_soon: Callable[[], None]
     fetch_max_bytes: int
     waits: Waits = field(default_factory=Waits)
+    leader_throttle: ReplicationThrottle | None = None
+    # Whether consumers are sent to the replica in their rack (`replica.selector.class`).
+    chooses_replicas: bool = False
 
     def find(
         self, image: MetadataImage, topic: str, partition: int, topic_id: UUID | None = None

@@ -26,7 +26,9 @@ class RequestContext:
     1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL). `max_elements` tells by api key how many elements this listener reads, for a
     request that is inside of this one; `elements` is how many this one has. `is_gone` says whether the connection is
     gone, so that an answer goes nowhere; `when_gone` calls back once when that happens, unless what it returns is
-    called before. An answer in slices tells `making` how much memory it takes, and asks it for room.
+    called before. An answer in slices tells `making` how much memory it takes, and asks it for room. `throttle` keeps
+    the connection from being read from, and its next requests from being served, for so many ms from now on; answers
+    go out meanwhile (KIP-219).
     """
 
     connection_id: int
@@ -43,6 +45,7 @@ class RequestContext:
     is_gone: Callable[[], bool] = field(default=lambda: False, compare=False, repr=False)
     when_gone: WhenGone = field(default=lambda _call: _nothing_to_forget, compare=False, repr=False)
     making: AnswerInMaking = field(default_factory=AnswerInMaking, compare=False, repr=False)
+    throttle: Callable[[int], None] = field(default=lambda _ms: None, compare=False, repr=False)
 
 
 # Called once for each request, from the loop's thread, now or later. A Response is encoded in the request's version, an

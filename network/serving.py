@@ -45,7 +45,8 @@ class Reading:
 
 
 class RequestServing:
-    """Of one connection. `on_sasl` gets the answers to SASL requests, with their replies."""
+    """Of one connection. `on_sasl` gets the answers to SASL requests, with their replies; `throttle` mutes the
+    connection for some ms."""
 
     __slots__ = (
         "_authentication",
@@ -56,6 +57,7 @@ class RequestServing:
         "_replies",
         "_requests_before_login",
         "_state",
+        "_throttle",
         "claim",
     )
 
@@ -67,6 +69,7 @@ class RequestServing:
         authentication: Authentication,
         now_s: Callable[[], float],
         on_sasl: Callable[[SaslAnswer, Callable[[], None]], None],
+        throttle: Callable[[int], None],
     ) -> None:
         self._state = state
         self._replies = replies
@@ -78,6 +81,7 @@ class RequestServing:
         self.claim = Claim.NOTHING_ASKED
         self._now_s = now_s
         self._on_sasl = on_sasl
+        self._throttle = throttle
 
     def serve(self, frame: bytes, received_at_s: float) -> Reading | None:
         """A long request is only begun: the next one is not to be served before it is read.
@@ -136,7 +140,7 @@ class RequestServing:
 
     def end(self) -> None:
         """The connection is gone: refer to it no more."""
-        self._on_sasl = nothing
+        self._on_sasl = self._throttle = nothing
 
     def _note_claim(self, frame: bytes) -> None:
         if self.claim is not Claim.NODE:
@@ -193,6 +197,7 @@ class RequestServing:
             is_gone=self._is_gone,
             when_gone=self._replies.when_closed,
             making=AnswerInMaking(self._state.shared.budget, self._peer.host),
+            throttle=self._throttle,
         )
 
     def _is_gone(self) -> bool:

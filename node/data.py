@@ -12,16 +12,19 @@ from kquorum.broker.adapters.data_plane import DataPlaneRunner
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager, ManagerIntervals
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
+from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
 from kquorum.broker.groups.coordinator import GroupCoordinator
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC
-from kquorum.broker.groups.settings import GroupSettings
+from kquorum.broker.groups.settings import ConsumerGroupConfigs, GroupSettings, MigrationPolicy
 from kquorum.broker.internal_topics import creatable_topic
 from kquorum.broker.log.log_config import log_config
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.quota.rate import Windows
+from kquorum.broker.quota.replication import ReplicationThrottles
 from kquorum.broker.replica.fetcher import FetcherSettings
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, is_stray
@@ -69,6 +72,12 @@ class BrokerData:
             clock.now_ms,
             cleaner_backoff_ms=config.log_cleaner_backoff_ms if config.log_cleaner_enable else None,
         )
+        self.throttles = ReplicationThrottles(
+            config.node_id,
+            Windows(
+                config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1_000
+            ),
+        )
         self.replicas = ReplicaManager(
             ReplicaSettings(
                 config.node_id,
@@ -87,6 +96,7 @@ class BrokerData:
                 config.replica_fetch_backoff_ms,
             ),
             min_insync_replicas=self._min_insync_replicas,
+            quota=self.throttles.follower,
         )
         self.producer_ids = ProducerIds(config.node_id)
         waits = Waits()
@@ -96,8 +106,11 @@ class BrokerData:
             lambda: settings,
             lambda: UUID(int=random_source.randint(0, (1 << 128) - 1)),
             lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
+            ConsumerGroupConfigs(self._node_configs_in).timings,
         )
-        self._runner = DataPlaneRunner(self.replicas, waits, clock.now_ms, self._ask_controller, self.groups)
+        self._runner = DataPlaneRunner(
+            self.replicas, waits, clock.now_ms, self._ask_controller, [self.groups]
+        )
         self.plane = DataPlane(
             partitions=self,
             sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),
@@ -106,6 +119,8 @@ class BrokerData:
             settle_soon=self._runner.settle_soon,
             fetch_max_bytes=config.fetch_max_bytes,
             waits=waits,
+            leader_throttle=self.throttles.leader,
+            chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,
         )
         self._fetchers = ReplicaFetchers(
             self.replicas,
@@ -163,6 +178,7 @@ class BrokerData:
             log.warning("%s", trouble)
         await self.logs.load(is_stray_log)
         self._has_started = True
+        self.throttles.begin(self._image, self.node_configs())
         self.replicas.begin(self._clock.now_ms(), self._image)
         self.groups.begin(self._image)
         self._runner.start()
@@ -220,6 +236,7 @@ class BrokerData:
         changed = delta.changed_configs
         if not changed:
             return
+        self.throttles.change(self._image, changed, self.node_configs())
         topics = {topic for topic, _ in self.logs.manager.logs}
         if all(each.type == TOPIC for each in changed):
             topics &= {each.name for each in changed}
@@ -245,7 +262,10 @@ class BrokerData:
         return {each.name: each.value for each in found if each.value is not None}
 
     def node_configs(self) -> NodeConfigs:
-        return NodeConfigs.of(self._image, self._config.node_id, self._config.as_kafka_keys())
+        return self._node_configs_in(self._image)
+
+    def _node_configs_in(self, image: MetadataImage) -> NodeConfigs:
+        return NodeConfigs.of(image, self._config.node_id, self._config.as_kafka_keys())
 
     def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
         own: Mapping[str, str] = image.configs.resources.get(ConfigResource(TOPIC, topic), {})
@@ -268,6 +288,11 @@ def _group_settings(config: NodeConfig) -> GroupSettings:
         retention_ms=config.offsets_retention_minutes * 60_000,
         retention_check_ms=config.offsets_retention_check_interval_ms,
         compression_codec=config.offsets_topic_compression_codec,
+        protocols=frozenset(config.group_coordinator_rebalance_protocols),
+        consumer_max_size=config.group_consumer_max_size,
+        consumer_assignors=tuple(config.group_consumer_assignors),
+        consumer_migration=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+        consumer_regex_refresh_ms=config.group_consumer_regex_refresh_interval_ms,
     )
 
 

@@ -17,6 +17,7 @@ from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.offset_fetch import (
     OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -55,7 +56,8 @@ def handle_offset_fetch(
         def answer_one(group: OffsetFetchResponseGroup) -> None:
             reply(_response_of_one(context, request, group))
 
-        _fetch(context, services, request.group_id, topics, request.require_stable, answer_one)
+        asked_group = OffsetFetchRequestGroup(group_id=request.group_id)
+        _fetch(context, services, asked_group, topics, request.require_stable, answer_one)
         services.data.settle_soon()
         return
     answers: dict[int, OffsetFetchResponseGroup] = {}
@@ -75,7 +77,7 @@ def handle_offset_fetch(
         def done(group: OffsetFetchResponseGroup, number: int = number) -> None:
             answered(number, group)
 
-        _fetch(context, services, asked.group_id, topics, request.require_stable, done)
+        _fetch(context, services, asked, topics, request.require_stable, done)
     services.data.settle_soon()
 
 
@@ -96,11 +98,13 @@ def _resolved(context: RequestContext, services: BrokerServices, topic: OffsetFe
 def _fetch(
     context: RequestContext,
     services: BrokerServices,
-    group_id: str,
+    group: OffsetFetchRequestGroup,
     topics: Sequence[_Topic] | None,
     is_stable: bool,
     done: GroupDone,
 ) -> None:
+    group_id = group.group_id
+
     def refuse(error: ErrorCode) -> None:
         # A member takes COORDINATOR_NOT_AVAILABLE for the end here, in old clients (rule G2.26).
         if error is ErrorCode.coordinator_not_available:
@@ -113,6 +117,10 @@ def _fetch(
     shard = services.groups.shard_of(group_id)
     if isinstance(shard, ErrorCode):
         refuse(shard)
+        return
+    error = shard.may_fetch(group_id, group.member_id, group.member_epoch, is_stable=is_stable)
+    if error is not ErrorCode.none:
+        refuse(error)
         return
 
     def found(

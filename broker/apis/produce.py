@@ -24,6 +24,7 @@ from kquorum.broker.log.errors import (
     RecordsRefused,
     UnsupportedCompressionType,
 )
+from kquorum.broker.quota.client_quotas import ClientQuota
 from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition, Wake
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import Operation
@@ -115,26 +116,38 @@ def handle_produce(
     context: RequestContext, request: ProduceRequest, services: BrokerServices, reply: Reply
 ) -> None:
     outcomes = _append_all(context, request, services)
-    services.data.settle_soon()
+    data = services.data
+    data.settle_soon()
+    now_ms = data.now_ms()
+    throttle_ms = services.quotas.charge(
+        ClientQuota.PRODUCE, now_ms, context.principal, context.header.client_id, len(context.frame)
+    )
+    if throttle_ms:
+        # Now, and not with the answer: requests behind this one wait, though its followers may take long.
+        context.throttle(throttle_ms)
+    throttled_until_ms = now_ms + throttle_ms
     if request.acks == 0:
         has_failed = any(each.error is not ErrorCode.none for each in outcomes.values())
         reply(None if has_failed else NO_ANSWER)
         return
 
     def answer() -> None:
-        reply(_response(context, services, outcomes))
+        response = _response(context, services, outcomes)
+        if throttle_ms:
+            response.throttle_time_ms = max(0, throttled_until_ms - data.now_ms())
+        reply(response)
 
     # Not `any` or `all`: each is to be decided.
     undecided = [asked for asked, outcome in outcomes.items() if not outcome.decide()]
     if not undecided:
         answer()
         return
-    deadline_ms = services.data.now_ms() + max(request.timeout_ms, 0)
+    deadline_ms = now_ms + max(request.timeout_ms, 0)
     wait = _ProduceWait(
         {each: outcomes[each] for each in undecided}, answer, lambda: reply(None), deadline_ms
     )
-    wait.forget = context.when_gone(lambda: services.data.waits.remove(wait))
-    services.data.wait(wait)
+    wait.forget = context.when_gone(lambda: data.waits.remove(wait))
+    data.wait(wait)
 
 
 # WRITE on each topic, once for each.

@@ -10,6 +10,7 @@ from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.quota.replication import ReplicationThrottle
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings
 from kquorum.network.requests import RequestContext
@@ -110,7 +111,15 @@ class Asked:
 
 
 class DataWorld:
-    def __init__(self, *, min_insync_replicas: int = 1, session_slots: int = 10, **services: Any) -> None:
+    def __init__(
+        self,
+        *,
+        min_insync_replicas: int = 1,
+        session_slots: int = 10,
+        throttle: ReplicationThrottle | None = None,
+        chooses_replicas: bool = False,
+        **services: Any,
+    ) -> None:
         self.now_ms = NOW_MS
         self.image = IMAGE
         self.logs = MemoryLogs()
@@ -127,6 +136,8 @@ class DataWorld:
             now_ms=lambda: self.now_ms,
             settle_soon=lambda: None,
             fetch_max_bytes=1 << 20,
+            leader_throttle=throttle,
+            chooses_replicas=chooses_replicas,
         )
         self.services = broker_services(self.image, data=self.plane, node_id=BROKER, **services)
         self.settle()

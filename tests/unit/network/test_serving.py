@@ -74,6 +74,7 @@ def test_the_handler_gets_the_time_that_a_request_waited() -> None:
         Authentication(UNSECURED, None),
         now_s,
         unused,
+        unused,
     )
     served.serve(echo_request("a", 1)[4:], 10.25)
     served.serve(echo_request("b", 2)[4:], 10.25)
