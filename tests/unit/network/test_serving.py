@@ -112,6 +112,7 @@ def test_a_long_produce_request_is_read_in_the_loop_unless_it_has_many_elements(
         Authentication(UNSECURED, None),
         lambda: 0.0,
         unused,
+        unused,
     )
     data = TopicProduceData(
         topic_id=UUID(int=1),
