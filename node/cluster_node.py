@@ -91,7 +91,11 @@ class ClusterNode:
         started is stopped by `stop` then too."""
         check_addresses_are_free(self.config)
         source = NodeInspectSource(
-            self.member, self.commits, lambda: self.committed_image, local_image=lambda: self.machine.image
+            self.member,
+            self.commits,
+            lambda: self.committed_image,
+            local_image=lambda: self.machine.image,
+            min_insync_replicas=self.config.min_insync_replicas,
         )
         for role in (self.controller, self.broker):
             if role is not None:
