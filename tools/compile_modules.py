@@ -35,6 +35,8 @@ HOT: Final = (
     "raft/adapters/file_log.py",
     "raft/adapters/local_requests.py",
     "raft/adapters/raft_requests.py",
+    "raft/adapters/space_watch.py",
+    "raft/adapters/transport.py",
     "raft/adapters/kafka_codec",
     "network/aside.py",
     "network/bounded_log.py",
@@ -52,33 +54,14 @@ HOT: Final = (
     "network/requests.py",
     "network/serving.py",
     "network/turns.py",
-    "broker/data_plane.py",
-    "broker/adapters/data_plane.py",
-    "broker/adapters/listener.py",
-    "broker/adapters/replica_fetchers.py",
-    "broker/adapters/log/disk_log.py",
-    "broker/adapters/log/loading.py",
-    "broker/adapters/log/log_dir.py",
-    "broker/adapters/log/log_manager.py",
-    "broker/adapters/log/producer_snapshots.py",
-    "broker/apis/fetch.py",
-    "broker/apis/leaders.py",
-    "broker/apis/produce.py",
-    "broker/apis/services.py",
-    "broker/fetch",
-    "broker/log/leader_epochs.py",
-    "broker/log/log_config.py",
-    "broker/log/partition_log.py",
-    "broker/log/producer_state.py",
-    "broker/log/transactions.py",
-    "broker/log/validation.py",
-    "broker/replica",
     "metadata/changes.py",
     "metadata/loader.py",
     "metadata/adapters/listener.py",
     "metadata/adapters/request_bounds.py",
     "metadata/adapters/requests.py",
+    "metadata/authorizer/access.py",
     "metadata/authorizer/gate.py",
+    "metadata/authorizer/verdict.py",
     "metadata/controller",
     "metadata/controller/brokers",
     "metadata/controller/configs",
@@ -99,24 +82,22 @@ HOT: Final = (
     "metadata/state_hash/image_hash.py",
     # It inherits from a compiled class.
     "metadata/log_check/state_replay.py",
+    "node/observability/latency.py",
+    "node/observed_state_machine.py",
+    "node/peers.py",
+    "node/state_watch.py",
     "storage/batch_cache.py",
-    "storage/durable_files.py",
-    "storage/entry_file.py",
-    "storage/file_system.py",
     "storage/indexes.py",
-    "storage/partition_segment.py",
     "storage/reserved_space.py",
     "storage/segment.py",
     "storage/segment_list.py",
     "storage/segmented_log.py",
     "wire/audit_note.py",
     "wire/batch_rules.py",
-    "wire/data_batch.py",
     "wire/log_batch.py",
     "wire/message_codec.py",
     "wire/primitives.py",
     "wire/record_frame.py",
-    "wire/record_survey.py",
     "wire/protocol/bodies.py",
     "wire/protocol/frames.py",
     "wire/protocol/headers.py",
@@ -162,6 +143,8 @@ def build(names: Sequence[str], out: Path, jobs: int = 1) -> None:
 
     with tempfile.TemporaryDirectory(prefix="kquorum-compile-") as work:
         made, generated = Path(work) / "made", Path(work) / "c"
+        # Of what is read now: a source that is edited during the build is not what was built.
+        digests = {name: source_digest(ROOT / name) for name in names}
         extensions = mypycify(
             list(names), opt_level="1", debug_level="0", multi_file=True, target_dir=str(generated)
         )
@@ -173,7 +156,6 @@ def build(names: Sequence[str], out: Path, jobs: int = 1) -> None:
             str(path.relative_to(made)).split(".")[0].replace(os.sep, "."): str(path.relative_to(made))
             for path in made.rglob("*.so")
         }
-        digests = {name: source_digest(ROOT / name) for name in names}
         manifest = {"python": sys.version, "modules": modules, "sources": digests}
         (made / MANIFEST).write_text(json.dumps(manifest, indent=1))
         shutil.rmtree(out, ignore_errors=True)
