@@ -9,7 +9,7 @@ from typing import Final
 from kquorum.broker.apis.api import Authorized, LocalAsync
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.broker.log.producer_state import ProducerEpoch
-from kquorum.broker.transactions.shard import NOBODY
+from kquorum.broker.transactions.shard import NO_PRODUCER_EPOCH
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -67,7 +67,7 @@ async def _init_transactional(
     if isinstance(shard, ErrorCode):
         return _refusal(shard)
     written = services.new_delayed_operation()
-    outcome = (ErrorCode.coordinator_not_available, NOBODY)
+    outcome = (ErrorCode.coordinator_not_available, NO_PRODUCER_EPOCH)
 
     def done(error: ErrorCode, given: ProducerEpoch) -> None:
         nonlocal outcome

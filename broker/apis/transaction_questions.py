@@ -109,7 +109,7 @@ def begin_describe(
     return advance
 
 
-# DESCRIBE on each transactional id, and on each topic that is told.
+# DESCRIBE on each transactional id, and on each topic of the answer.
 DESCRIBE: Final = Sliced(ApiKey.DESCRIBE_TRANSACTIONS, Authorized.IN_HANDLER, begin=begin_describe)
 
 

@@ -15,7 +15,7 @@ from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.broker.data_plane import INTERNAL_TOPICS
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import TopicPartition
-from kquorum.broker.transactions.shard import NOBODY
+from kquorum.broker.transactions.shard import NO_PRODUCER_EPOCH
 from kquorum.broker.transactions.transaction import EPOCH_BUMP
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -211,7 +211,7 @@ def handle_end(
 ) -> None:
     """The version alone says whether the producer goes on with another epoch (rule T5.1)."""
 
-    def answer(error: ErrorCode, given: ProducerEpoch = NOBODY) -> None:
+    def answer(error: ErrorCode, given: ProducerEpoch = NO_PRODUCER_EPOCH) -> None:
         reply(
             EndTxnResponse(
                 error_code=_known_error(context, error),

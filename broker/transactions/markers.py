@@ -155,7 +155,7 @@ class MarkerQueue:
         return [broker for broker, jobs in self._waiting.items() if jobs and broker not in self._in_flight]
 
     def next_request(self, now_ms: int, broker_id: int) -> WriteTxnMarkersRequest | None:  # noqa: ARG002
-        """Each producer is in a request once, so that the answer's entries are told apart."""
+        """Each producer is in a request once, so that each entry of the answer has one job."""
         waiting = self._waiting.get(broker_id)
         if not waiting or broker_id in self._in_flight:
             return None

@@ -59,7 +59,7 @@ _REMOVED_BYTES: Final = 128 * 1024
 
 ProducerDone = Callable[[ErrorCode, ProducerEpoch], None]
 """The error, and the producer id and epoch to go on with."""
-NOBODY: Final = ProducerEpoch(NO_PRODUCER, NO_EPOCH)
+NO_PRODUCER_EPOCH: Final = ProducerEpoch(NO_PRODUCER, NO_EPOCH)
 
 
 class _Entry:
@@ -272,22 +272,24 @@ class TransactionShard:
         if entry is None:
             producer_id = self._new_producer_id()
             if producer_id is None:
-                done(ErrorCode.coordinator_load_in_progress, NOBODY)
+                done(ErrorCode.coordinator_load_in_progress, NO_PRODUCER_EPOCH)
                 return
             entry = _Entry(None)
         elif entry.is_pending:
-            done(ErrorCode.concurrent_transactions, NOBODY)
+            done(ErrorCode.concurrent_transactions, NO_PRODUCER_EPOCH)
             return
         else:
             producer_id = NO_PRODUCER
         known = entry.current
         if known is not None and known.state is TransactionState.ONGOING:
             if expected is not None and not known.may_expect(expected):
-                done(ErrorCode.producer_fenced, NOBODY)
+                done(ErrorCode.producer_fenced, NO_PRODUCER_EPOCH)
                 return
 
             def aborted(error: ErrorCode) -> None:
-                done(ErrorCode.concurrent_transactions if error is ErrorCode.none else error, NOBODY)
+                done(
+                    ErrorCode.concurrent_transactions if error is ErrorCode.none else error, NO_PRODUCER_EPOCH
+                )
 
             self._fence(now_ms, transactional_id, entry, known, aborted)
             return
@@ -301,7 +303,7 @@ class TransactionShard:
             new_producer_id=self._new_producer_id,
         )
         if isinstance(following, ErrorCode):
-            done(following, NOBODY)
+            done(following, NO_PRODUCER_EPOCH)
             return
         given = ProducerEpoch(following.producer_id, following.epoch)
         self._write(
@@ -309,7 +311,7 @@ class TransactionShard:
             transactional_id,
             entry,
             following,
-            lambda error: done(error, given if error is ErrorCode.none else NOBODY),
+            lambda error: done(error, given if error is ErrorCode.none else NO_PRODUCER_EPOCH),
         )
 
     def _fence(
@@ -372,11 +374,11 @@ class TransactionShard:
         """Decide the end of the transaction. The answer does not wait for the markers."""
         entry = self._entries.get(transactional_id)
         if entry is None:
-            done(ErrorCode.invalid_producer_id_mapping, NOBODY)
+            done(ErrorCode.invalid_producer_id_mapping, NO_PRODUCER_EPOCH)
             return
         known = entry.current
         if known is None:
-            done(ErrorCode.concurrent_transactions, NOBODY)
+            done(ErrorCode.concurrent_transactions, NO_PRODUCER_EPOCH)
             return
         following = (
             end(
@@ -395,7 +397,7 @@ class TransactionShard:
         if following is ErrorCode.none:
             done(ErrorCode.none, ProducerEpoch(known.producer_id, known.epoch))
         elif isinstance(following, ErrorCode):
-            done(following, NOBODY)
+            done(following, NO_PRODUCER_EPOCH)
         else:
             given = following.next_producer
             self._write(
@@ -403,7 +405,7 @@ class TransactionShard:
                 transactional_id,
                 entry,
                 following,
-                lambda error: done(error, given if error is ErrorCode.none else NOBODY),
+                lambda error: done(error, given if error is ErrorCode.none else NO_PRODUCER_EPOCH),
             )
 
     # Markers
@@ -447,7 +449,7 @@ class TransactionShard:
     # Time
 
     def abort_timed_out(self, now_ms: int) -> None:
-        """Rules T7.1 and T7.2: the time runs from the first partition on, whoever coordinates."""
+        """Rules T7.1 and T7.2: the time runs from the first partition on, also at the next coordinator."""
         late: list[tuple[str, _Entry, Transaction]] = []
         for transactional_id in self._open:
             entry = self._entries[transactional_id]
