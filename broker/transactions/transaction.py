@@ -212,10 +212,11 @@ def initialise(
 ) -> Transaction | ErrorCode:
     """InitProducerId of an id whose transaction is not open (rules T2.6 to T2.9); `expected` is what the producer
     has."""
+    if known.is_prepared:
+        # First: the producer may have the id that follows at the completion.
+        return ErrorCode.concurrent_transactions
     if expected is not None and not known.may_expect(expected):
         return ErrorCode.producer_fenced
-    if known.is_prepared:
-        return ErrorCode.concurrent_transactions
     assert known.is_at_rest, f"InitProducerId in the state {known.state.title}"
     begun = known._changed(
         TransactionState.EMPTY,
@@ -262,6 +263,8 @@ def add_partitions(
 
 def check_producer(known: Transaction, producer: ProducerEpoch) -> ErrorCode:
     """Whether the producer may write in its transaction, or begin one."""
+    if known.is_prepared and producer == known.next_producer:
+        return ErrorCode.concurrent_transactions
     if known.producer_id != producer.producer_id:
         return ErrorCode.invalid_producer_id_mapping
     if known.epoch != producer.epoch:
@@ -298,7 +301,10 @@ def end(
 ) -> Transaction | ErrorCode:
     """EndTxn from version 5 on (rules T5.5 to T5.9): the epoch is raised, so a producer that did not hear the answer
     sends the request with the epoch before."""
-    if is_pending:
+    if is_pending or (
+        # It has the producer id that follows at the completion.
+        known.is_prepared and known.next_producer_id != NO_PRODUCER and producer == known.next_producer
+    ):
         return ErrorCode.concurrent_transactions
     is_overflow_retry = (
         known.previous_producer_id == producer.producer_id

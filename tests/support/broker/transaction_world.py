@@ -343,15 +343,15 @@ class TransactionWorld(GroupWorld):
             version,
         )
 
-    def add_offsets(
+    def ask_to_add_offsets(
         self,
         producer: ProducerEpoch,
         group_id: str = GROUP,
         *,
         transactional_id: str = MINE,
         version: int = 4,
-    ) -> str:
-        asked = self.ask(
+    ) -> Asked:
+        return self.ask(
             AddOffsetsToTxnRequest(
                 transactional_id=transactional_id,
                 producer_id=producer.producer_id,
@@ -360,7 +360,10 @@ class TransactionWorld(GroupWorld):
             ),
             version,
         )
-        name: str = asked.answer.error_code.name
+
+    def add_offsets(self, producer: ProducerEpoch, group_id: str = GROUP, **fields: Any) -> str:
+        """The error."""
+        name: str = self.ask_to_add_offsets(producer, group_id, **fields).answer.error_code.name
         return name
 
     def end(

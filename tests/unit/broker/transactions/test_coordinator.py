@@ -416,6 +416,11 @@ class TestEnds:
         assert first.error_code.name == "none"
         following = ProducerEpoch(first.producer_id, first.producer_epoch)
         assert following == ProducerEpoch(FIRST_PRODUCER + 1, 0)
+        # It is heard of before the end of the transaction is complete.
+        waits = "concurrent_transactions"
+        assert errors_of(world.add_as_broker(following).answer) == {PLACE: waits}
+        assert error(world.end(following)) == waits
+        assert world.init(expected=following).error_code.name == waits
         world.release_markers()
         [(marked, _)] = world.markers_in()
         assert marked == ProducerEpoch(FIRST_PRODUCER, HIGHEST_EPOCH)
