@@ -92,7 +92,7 @@ COMMAND = Command(
     run=recover_app,
     summary="Go on from the best folder when a majority of the voters is gone for ever.",
     panel=Panel.RUN,
-    place=7,
+    place=11,
     examples={
         "plan": ("kquorum recover plan data/node-1 data/node-11",),
         "run": ("kquorum recover run data/node-1 -c quorum.toml --i-accept-the-loss",),

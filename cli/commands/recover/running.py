@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
+from kquorum.cli.commands.format.formatting import new_uuid
 from kquorum.cli.commands.log.files import the_log, within_its_end
 from kquorum.cli.commands.log.states import Moment, State, state_at
 from kquorum.cli.commands.recover.survey import Plan, Survivor
@@ -22,7 +24,7 @@ from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState
 from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet, voters_record
 from kquorum.storage.folder_lock import FolderLock
-from kquorum.storage.meta_properties import read_meta_properties
+from kquorum.storage.meta_properties import open_meta_properties
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
 from kquorum.wire.control_records import (
     ControlRecord,
@@ -34,6 +36,7 @@ from kquorum.wire.control_records import (
 from kquorum.wire.log_batch import LogBatch, build_batch
 from kquorum.wire.metadata_records.features import NoOpRecord
 from kquorum.wire.proto.audit_pb2 import AuditNote
+from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.record_frame import encode_record
 
 _LAST_EPOCH: Final = 2**31 - 1
@@ -146,16 +149,32 @@ def _batches(
         controls: list[ControlRecord] = []
         if state.quorum.kraft_version < 1:
             controls.append(KRaftVersionRecord(k_raft_version=1))
-        directory_id = read_meta_properties(best.folder).directory_id
-        assert directory_id is not None, "checked by the command"
-        key = ReplicaKey(best.node_id, directory_id)
+        key = ReplicaKey(best.node_id, _directory_id(best, now_ms))
         controls.append(voters_record(VoterSet.of(Voter(key, tuple(endpoints), SUPPORTED_KRAFT_VERSIONS))))
         records = [encode_control_record(control) for control in controls]
         batches.append(build_batch(batches[-1].next_offset, epoch, now_ms, records, control=True))
     if note is not None:
-        record = NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, note),))
-        batches.append(build_batch(batches[-1].next_offset, epoch, now_ms, [(None, encode_record(record))]))
+        # A note covers what follows it, by the rules of the chain: here a record that changes nothing.
+        noted = (NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, note),)), NoOpRecord())
+        batches.append(
+            build_batch(
+                batches[-1].next_offset, epoch, now_ms, [(None, encode_record(each)) for each in noted]
+            )
+        )
     return batches
+
+
+def _directory_id(best: Survivor, now_ms: int) -> UUID:
+    """A folder that was formatted before Kafka 3.7 gets an id now."""
+    properties = open_meta_properties(
+        best.folder,
+        cluster_id=best.cluster_id,
+        node_id=best.node_id,
+        new_directory_id=new_uuid(),
+        now_ms=now_ms,
+    )
+    assert properties.directory_id is not None, f"{best.folder} was opened without being given a directory id"
+    return properties.directory_id
 
 
 def _note(plan: Plan, state: State, epoch: int, reason: str | None) -> bytes | None:
@@ -166,6 +185,7 @@ def _note(plan: Plan, state: State, epoch: int, reason: str | None) -> bytes | N
     last = state.last_audit_note
     note = AuditNote(
         client_id=CLIENT_ID,
+        api_key=int(ApiKey.REMOVE_RAFT_VOTER),
         reason=(
             f"recovered without a majority from node {plan.best.node_id} (directory {plan.best.directory_id}) at "
             "offset "
@@ -175,7 +195,7 @@ def _note(plan: Plan, state: State, epoch: int, reason: str | None) -> bytes | N
         ),
         operator_reason=reason or "",
         previous_note_hash=NO_NOTE_HASH if last is None else note_hash(last),
-        covered_records=0,
+        covered_records=1,
     )
     return note.SerializeToString(deterministic=True)
 
@@ -194,12 +214,5 @@ def check_can_recover(plan: Plan) -> None:
     if plan.best in fenced:
         raise CliError(
             f"{plan.best.folder} is fenced: its quorum was recovered from another folder. Start that node instead",
-            status=ExitStatus.FOLDER_REFUSED,
-        )
-    if plan.best.directory_id is None:
-        raise CliError(
-            f"{plan.best.folder} has no directory.id (it was formatted before Kafka 3.7): start a node of this "
-            "version on "
-            "it once, which adds the id, and stop it again",
             status=ExitStatus.FOLDER_REFUSED,
         )
