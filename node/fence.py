@@ -1,11 +1,11 @@
-"""The fence between a quorum that was recovered (`kquorum recover run`) and the replicas that were left behind.
+"""The fence between a quorum that was recovered (`kquorum recover run`) and the controllers that were left behind.
 
 A recovery writes records into the best folder that is left, in an epoch at least `EPOCH_JUMP` above all that were
-known. No quorum climbs so far by elections: at one election a second, that takes twelve days. So a replica that takes
-itself for a voter, has a history, and learns of a leader that far ahead, was a voter of the quorum that is gone. It may
-hold records that the recovered quorum does not have, and its vote counts there no more. It leaves a mark in its folder
-and ends, and every later start refuses with the reason. `recover run` leaves the same mark in the other folders that it
-is given.
+known. No quorum climbs so far by elections: at one election a second, that takes twelve days. So a controller that has
+a history and learns of a leader that far ahead belonged to the quorum that is gone. It may hold records that the
+recovered quorum lacks, which it would cut off, and its vote counts there no more. It leaves a mark in its folder and
+ends, and every later start refuses with the reason. `recover run` leaves the same mark in the other folders that it is
+given. Brokers are not fenced: they have voted for nothing, and follow.
 """
 
 from pathlib import Path
@@ -50,19 +50,18 @@ class FenceWatch:
         self._epoch = epoch
         self._has_history = has_history
 
-    def look_at(self, epoch: int, leader_id: int, *, is_voter: bool) -> Fenced | None:
+    def look_at(self, epoch: int, leader_id: int) -> Fenced | None:
         """Call this when the replica learns of a leader, itself excluded: the error with which the node is to end, or
         None."""
         if leader_id < 0:
             return None
         before, self._epoch = self._epoch, max(epoch, self._epoch)
-        if not (is_voter and self._has_history and epoch - before >= EPOCH_JUMP):
+        if not (self._has_history and epoch - before >= EPOCH_JUMP):
             self._has_history = True
             return None
         reason = (
-            f"node {leader_id} leads epoch {epoch}, and this voter knew epoch {before}: the quorum was recovered "
-            "without "
-            "it (kquorum recover)"
+            f"node {leader_id} leads epoch {epoch}, and this controller knew epoch {before}: the quorum was recovered "
+            "without it (kquorum recover)"
         )
         fence(self._folder, reason)
         return Fenced(self._folder, reason)

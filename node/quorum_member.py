@@ -208,9 +208,8 @@ class QuorumMember:
         self.election_meter.handle_role(self.clock.now_ms(), change.role)
         self._elections.record(self.clock.now_ms(), self.config.node_id, change, self.driver.leader_id)
         self._leader_watch.handle_role(change, self.driver.leader_id)
-        if change.role == "follower":
-            is_voter = self.node.replica.is_voter
-            fenced = self._fence.look_at(change.epoch, self.driver.leader_id, is_voter=is_voter)
+        if self.config.is_controller and change.role == "follower":
+            fenced = self._fence.look_at(change.epoch, self.driver.leader_id)
             if fenced is not None:
                 raise fenced  # the driver takes no further answer, which might cut the log
         self.states.handle_role_change()

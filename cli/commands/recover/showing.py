@@ -12,6 +12,7 @@ from kquorum.node.config.addresses import WILDCARD_HOSTS, parse_host_port
 from kquorum.node.config.load import load_config
 from kquorum.node.endpoints import controller_endpoints
 from kquorum.raft.voters import Endpoint
+from kquorum.wire.wording import counted
 
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
@@ -57,7 +58,9 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         say("no recovery is needed: start the nodes that are left, and replace the others one by one")
         return
     best = plan.best
-    say(f"the best folder is {best.folder}: node {best.node_id}, epoch {best.epoch}, {best.topics} topics")
+    say(
+        f"the best folder is {best.folder}: node {best.node_id}, epoch {best.epoch}, {counted(best.topics, 'topic')}"
+    )
     for line in plan.losses():
         say(f"  {line}")
     for ahead in plan.ahead:
