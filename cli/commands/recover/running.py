@@ -22,8 +22,8 @@ from kquorum.node.fence import EPOCH_JUMP, FILE_NAME, fence
 from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
 from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState
-from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet, voters_record
-from kquorum.storage.folder_lock import FolderLock
+from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet, voter_set_of,
+voters_record from kquorum.storage.folder_lock import FolderLock
 from kquorum.storage.meta_properties import open_meta_properties
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
 from kquorum.wire.control_records import (
@@ -41,6 +41,7 @@ from kquorum.wire.record_frame import encode_record
 
 _LAST_EPOCH: Final = 2**31 - 1
 CLIENT_ID: Final = "kquorum-recover"
+WITHOUT_MAJORITY: Final = "recovered without a majority"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,11 @@ class Recovered:
     fenced: tuple[Path, ...]
 
 
-def recover(plan: Plan, endpoints: Sequence[Endpoint], reason: str | None) -> Recovered:
-    """Raises CliError before anything is written, FolderLocked while a node runs on one of the folders."""
+def recover(
+    plan: Plan, endpoints: Sequence[Endpoint], reason: str | None, *, how: str = WITHOUT_MAJORITY
+) -> Recovered:
+    """`how` begins the text of the audit note. Raises CliError before anything is written, FolderLocked while a node
+    runs on one of the folders."""
     best = plan.best
     epoch = plan.highest_epoch + EPOCH_JUMP
     if epoch > _LAST_EPOCH - EPOCH_JUMP:
@@ -83,7 +87,7 @@ def recover(plan: Plan, endpoints: Sequence[Endpoint], reason: str | None) -> Re
             )
         fenced = _fence_others(plan, epoch)
         end_offset = _write(
-            best, state, epoch, endpoints if is_dynamic else (), _note(plan, state, epoch, reason)
+            best, state, epoch, endpoints if is_dynamic else (), _note(plan, state, epoch, reason, how)
         )
     finally:
         for lock in locks:
@@ -146,13 +150,16 @@ def _batches(
     first = LeaderChangeMessage(leader_id=best.node_id, voters=(voter,), granting_voters=(voter,))
     batches = [build_batch(offset, epoch, now_ms, [encode_control_record(first)], control=True)]
     if endpoints:
-        controls: list[ControlRecord] = []
-        if state.quorum.kraft_version < 1:
-            controls.append(KRaftVersionRecord(k_raft_version=1))
         key = ReplicaKey(best.node_id, _directory_id(best, now_ms))
-        controls.append(voters_record(VoterSet.of(Voter(key, tuple(endpoints), SUPPORTED_KRAFT_VERSIONS))))
-        records = [encode_control_record(control) for control in controls]
-        batches.append(build_batch(batches[-1].next_offset, epoch, now_ms, records, control=True))
+        controls: list[list[ControlRecord]] = [
+            [voters_record(voters)]
+            for voters in _voter_sets(state, Voter(key, tuple(endpoints), SUPPORTED_KRAFT_VERSIONS))
+        ]
+        if state.quorum.kraft_version < 1:
+            controls[0].insert(0, KRaftVersionRecord(k_raft_version=1))
+        for group in controls:
+            records = [encode_control_record(control) for control in group]
+            batches.append(build_batch(batches[-1].next_offset, epoch, now_ms, records, control=True))
     if note is not None:
         # A note covers what follows it, by the rules of the chain: here a record that changes nothing.
         noted = (NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, note),)), NoOpRecord())
@@ -162,6 +169,16 @@ def _batches(
             )
         )
     return batches
+
+
+def _voter_sets(state: State, own: Voter) -> list[VoterSet]:
+    """From the voters of the log to this one alone. Each set differs from the one before by one voter at most, as
+    readers of the log expect it (KIP-853)."""
+    known = None if state.quorum.kraft_version < 1 else state.quorum.voters
+    others = [] if known is None else [voter for voter in voter_set_of(known) if voter.key != own.key]
+    # The folder that the same node had before goes first: a set names each node once.
+    others.sort(key=lambda voter: voter.key.id != own.key.id)
+    return [VoterSet.of(own, *others[count:]) for count in range(1, len(others) + 1)] or [VoterSet.of(own)]
 
 
 def _directory_id(best: Survivor, now_ms: int) -> UUID:
@@ -177,7 +194,7 @@ def _directory_id(best: Survivor, now_ms: int) -> UUID:
     return properties.directory_id
 
 
-def _note(plan: Plan, state: State, epoch: int, reason: str | None) -> bytes | None:
+def _note(plan: Plan, state: State, epoch: int, reason: str | None, how: str) -> bytes | None:
     """None where the metadata.version has no record that may carry it, or a transaction is open, in which it would
     stand."""
     if state.image.metadata_version < NO_OP_RECORD or state.transaction_start_offset is not None:
@@ -187,7 +204,7 @@ def _note(plan: Plan, state: State, epoch: int, reason: str | None) -> bytes | N
         client_id=CLIENT_ID,
         api_key=int(ApiKey.REMOVE_RAFT_VOTER),
         reason=(
-            f"recovered without a majority from node {plan.best.node_id} (directory {plan.best.directory_id}) at "
+            f"{how} from node {plan.best.node_id} (directory {plan.best.directory_id}) at "
             "offset "
             f"{plan.best.end_offset}, epoch {plan.best.epoch}, state {plan.best.state_hash}; epoch {epoch} begins "
             "here; "

@@ -90,6 +90,11 @@ def show_recovered(plan: Plan, done: Recovered, *, as_json: bool) -> None:
     )
     for folder in done.fenced:
         say(f"  fenced: {folder}")
+    say_next(done)
+
+
+def say_next(done: Recovered) -> None:
+    """What the operator does next."""
     if done.is_dynamic:
         say(
             "next: in all configs, set controller.quorum.bootstrap.servers in place of controller.quorum.voters; "

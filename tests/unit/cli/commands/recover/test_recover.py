@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -10,10 +11,22 @@ from kquorum.cli.main import run
 from kquorum.node.fence import EPOCH_JUMP, FILE_NAME
 from kquorum.raft.adapters.file_log import FileLog
 from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
-from kquorum.raft.voters import VotersAt
+from kquorum.raft.voters import (
+    NO_VOTERS,
+    SUPPORTED_KRAFT_VERSIONS,
+    Endpoint,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VotersAt,
+    VoterSet,
+    voters_record,
+)
 from kquorum.storage.folder_lock import FolderLock
-from kquorum.wire.control_records import LeaderChangeMessage, LeaderChangeVoter, encode_control_record
-from kquorum.wire.log_batch import build_batch
+from kquorum.storage.meta_properties import open_meta_properties
+from kquorum.wire.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter,
+encode_control_record from kquorum.wire.log_batch import build_batch
+from kquorum.wire.uuids import uuid_to_text
 from tests.support.metadata_folders import END_OFFSET
 
 LISTENER = ("--listener", "CONTROLLER://host-1:9093")
@@ -85,6 +98,37 @@ def test_a_run_makes_the_node_the_only_voter(node: Path, capsys: pytest.CaptureF
     dumped = capsys.readouterr().out
     assert '"operator_reason":"two disks burnt"' in dumped
     assert "recovered without a majority from node 1" in dumped
+
+
+def test_the_voters_of_a_dynamic_quorum_go_one_by_one(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each set in the log differs from the one before it by one voter, or no replica would take the log."""
+    log = FileLog(node / "__cluster_metadata-0")
+    properties = open_meta_properties(
+        node, cluster_id=None, node_id=1, new_directory_id=UUID(int=1), now_ms=0
+    )
+    assert properties.directory_id == UUID(int=1)
+    voters = VoterSet.of(
+        *(
+            Voter(ReplicaKey(each, UUID(int=each)), (Endpoint("CONTROLLER", f"old-{each}", 9093),),
+            SUPPORTED_KRAFT_VERSIONS) for each in (1, 2, 3)
+        )
+    )
+    records = [encode_control_record(each) for each in (KRaftVersionRecord(k_raft_version=1), voters_record(voters))]
+    log.append([build_batch(log.end_offset, 2, 400_000, records, control=True)])
+    log.close()
+    assert run(["recover", "run", str(node), *LISTENER, ACCEPT, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["lost_voters"] == [
+        f"{each}@{uuid_to_text(UUID(int=each))}" for each in (2, 3)
+    ]
+    log = FileLog(node / "__cluster_metadata-0")
+    try:
+        history = VoterHistory.of(NO_VOTERS, log.quorum_records())  # asserts it
+        sets = [each.voters.ids for each in log.quorum_records() if isinstance(each, VotersAt)]
+    finally:
+        log.close()
+    assert sets == [(1, 2, 3), (1, 3), (1,)]
+    (voter,) = history.voters
+    assert (voter.key.directory_id, voter.endpoints[0].host) == (UUID(int=1), "host-1")
 
 
 def test_a_majority_is_not_given_up(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
