@@ -22,8 +22,16 @@ from kquorum.node.fence import EPOCH_JUMP, FILE_NAME, fence
 from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
 from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState
-from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet, voter_set_of,
-voters_record from kquorum.storage.folder_lock import FolderLock
+from kquorum.raft.voters import (
+    SUPPORTED_KRAFT_VERSIONS,
+    Endpoint,
+    ReplicaKey,
+    Voter,
+    VoterSet,
+    voter_set_of,
+    voters_record,
+)
+from kquorum.storage.folder_lock import FolderLock
 from kquorum.storage.meta_properties import open_meta_properties
 from kquorum.wire.audit_note import AUDIT_NOTE_TAG, NO_NOTE_HASH, note_hash
 from kquorum.wire.control_records import (

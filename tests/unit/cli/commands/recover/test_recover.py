@@ -24,8 +24,13 @@ from kquorum.raft.voters import (
 )
 from kquorum.storage.folder_lock import FolderLock
 from kquorum.storage.meta_properties import open_meta_properties
-from kquorum.wire.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter,
-encode_control_record from kquorum.wire.log_batch import build_batch
+from kquorum.wire.control_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    encode_control_record,
+)
+from kquorum.wire.log_batch import build_batch
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.metadata_folders import END_OFFSET
 
@@ -109,11 +114,17 @@ def test_the_voters_of_a_dynamic_quorum_go_one_by_one(node: Path, capsys: pytest
     assert properties.directory_id == UUID(int=1)
     voters = VoterSet.of(
         *(
-            Voter(ReplicaKey(each, UUID(int=each)), (Endpoint("CONTROLLER", f"old-{each}", 9093),),
-            SUPPORTED_KRAFT_VERSIONS) for each in (1, 2, 3)
+            Voter(
+                ReplicaKey(each, UUID(int=each)),
+                (Endpoint("CONTROLLER", f"old-{each}", 9093),),
+                SUPPORTED_KRAFT_VERSIONS,
+            )
+            for each in (1, 2, 3)
         )
     )
-    records = [encode_control_record(each) for each in (KRaftVersionRecord(k_raft_version=1), voters_record(voters))]
+    records = [
+        encode_control_record(each) for each in (KRaftVersionRecord(k_raft_version=1), voters_record(voters))
+    ]
     log.append([build_batch(log.end_offset, 2, 400_000, records, control=True)])
     log.close()
     assert run(["recover", "run", str(node), *LISTENER, ACCEPT, "--json"]) == 0
