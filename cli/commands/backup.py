@@ -14,6 +14,7 @@ from kquorum.cli.options import AsJson, GrpcListeners, MaybeConfigPath
 
 if TYPE_CHECKING:
     from kquorum.cli.commands.recover.survey import Survivor
+    from kquorum.node.config.addresses import HostPort
 
 MANIFEST = "kquorum-backup.json"
 FORMAT = 1
@@ -52,16 +53,14 @@ def backup(
         )
 
 
-def _copy_from_any(addresses: object, to: Path) -> tuple[Path, dict[str, object]]:
+def _copy_from_any(addresses: "tuple[HostPort, ...]", to: Path) -> tuple[Path, dict[str, object]]:
     """From the first node that answers. Raises CliError."""
     import asyncio
 
     from kquorum.cli.commands.audit.live_log import LiveCopy, tell
     from kquorum.cli.failures import CliError, ExitStatus
-    from kquorum.node.config.addresses import HostPort
     from kquorum.storage.folder_permissions import make_private_folder
 
-    assert isinstance(addresses, tuple)
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     part = to / f"{moment}.part"
     target = to / moment
@@ -70,7 +69,6 @@ def _copy_from_any(addresses: object, to: Path) -> tuple[Path, dict[str, object]
     make_private_folder(part)
     failures = []
     for address in addresses:
-        assert isinstance(address, HostPort)
         try:
             copied = asyncio.run(LiveCopy(address, part, tell).catch_up())
         except CliError as error:

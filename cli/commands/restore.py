@@ -94,6 +94,7 @@ def check_backup(backup: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads((backup / MANIFEST).read_text())
         files: dict[str, str] = dict(manifest["files"])
         version = manifest["format"]
+        manifest["node_id"] = int(manifest.get("node_id", -1))
     except FileNotFoundError:
         raise CliError(
             f"{backup} has no {MANIFEST}: give a folder that `kquorum backup` made", status=ExitStatus.USAGE

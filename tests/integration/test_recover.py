@@ -90,3 +90,29 @@ def cluster_plan(capsys: pytest.CaptureFixture[str], *folders: str) -> Any:
     capsys.readouterr()
     assert run(["recover", "plan", *folders, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_a_quorum_begins_again_from_a_backup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All controllers are lost. The broker's log is ahead of the backup, and is emptied."""
+    with DynamicCluster(tmp_path / "cluster", capsys) as cluster:
+        begin(cluster, is_dynamic=False)
+        cluster.kquorum("topics", "create", "kept", "--partitions", "3", "--replication-factor", "1")
+        before = topics(cluster)
+        backup = cluster.kquorum("backup", str(tmp_path / "backups"))
+        cluster.kquorum("topics", "create", "later", "--partitions", "1", "--replication-factor", "1")
+        cluster.kill_all()
+        shutil.move(cluster.data_folder(2), tmp_path / "old-2")
+        for node_id in (1, 3):
+            shutil.rmtree(cluster.data_folder(node_id))
+        move(cluster)
+        arguments = ["restore", backup["folder"], "--node", "1", "-c", str(cluster.config_path)]
+        assert run(arguments) == ExitStatus.USAGE
+        assert run([*arguments, "--i-accept-the-loss"]) == 0, capsys.readouterr().err
+        shutil.rmtree(cluster.data_folder(101) / "__cluster_metadata-0")
+        cluster.start_nodes([1, 101])
+        assert topics(cluster) == before
+
+        shutil.move(tmp_path / "old-2", cluster.data_folder(2))
+        assert cluster.start_and_wait_for_end(2) == ExitStatus.FOLDER_REFUSED
+        assert "was recovered without it" in cluster.output(2)

@@ -212,11 +212,9 @@ def _note(plan: Plan, state: State, epoch: int, reason: str | None, how: str) ->
         client_id=CLIENT_ID,
         api_key=int(ApiKey.REMOVE_RAFT_VOTER),
         reason=(
-            f"{how} from node {plan.best.node_id} (directory {plan.best.directory_id}) at "
-            "offset "
+            f"{how} from node {plan.best.node_id} (directory {plan.best.directory_id}) at offset "
             f"{plan.best.end_offset}, epoch {plan.best.epoch}, state {plan.best.state_hash}; epoch {epoch} begins "
-            "here; "
-            f"the voters were {', '.join(plan.voters)}; lost: {', '.join(plan.lost_voters) or 'none'}"
+            f"here; the voters were {', '.join(plan.voters)}; lost: {', '.join(plan.lost_voters) or 'none'}"
         ),
         operator_reason=reason or "",
         previous_note_hash=NO_NOTE_HASH if last is None else note_hash(last),
