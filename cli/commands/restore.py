@@ -183,5 +183,5 @@ COMMAND = Command(
     summary="Begin a quorum of one controller with the metadata of a backup.",
     panel=Panel.RUN,
     place=12,
-    examples={"": ("kquorum restore /backups/20260131T120000Z --node 1 -c quorum.toml --i-accept-the-loss",)},
+    examples={"": ("kquorum restore BACKUP --node 1 -c quorum.toml --i-accept-the-loss",)},
 )
