@@ -21,7 +21,7 @@ from kquorum.wire.uuids import uuid_to_text
 
 def read_survivor(folder: Path) -> Survivor:
     """`folder` is a node's metadata.log.dir, or the __cluster_metadata-0 in it. Raises NotFormatted,
-    MetaPropertiesDamaged or CliError; a log that is damaged is told in the result."""
+    MetaPropertiesDamaged or CliError; the result says why a log cannot be used."""
     if folder.name == FOLDER_NAME:
         folder = folder.parent
     if not folder.is_dir():
