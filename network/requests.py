@@ -19,7 +19,7 @@ def _nothing_to_forget() -> None:
 @dataclass(slots=True)
 class RequestContext:
     """Where a request came from. `connection_id` is unique within one server's life. Handlers do not change it; the
-    connection sets `elements` and `waited_ms` when it has read the body.
+    connection sets `elements`, `waited_ms` and `park` when it has read the header or body.
 
     `frame` is the request as it came, header and body, for a handler that passes it on; empty for a request of our own.
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
@@ -28,7 +28,8 @@ class RequestContext:
     gone, so that an answer goes nowhere; `when_gone` calls back once when that happens, unless what it returns is
     called before. An answer in slices tells `making` how much memory it takes, and asks it for room. `throttle` keeps
     the connection from being read from, and its next requests from being served, for so many ms from now on; answers
-    go out meanwhile (KIP-219).
+    go out meanwhile (KIP-219). A handler calls `park` when the request waits for an event: a thousand that wait keep no
+    other from being served.
     """
 
     connection_id: int
@@ -46,6 +47,7 @@ class RequestContext:
     when_gone: WhenGone = field(default=lambda _call: _nothing_to_forget, compare=False, repr=False)
     making: AnswerInMaking = field(default_factory=AnswerInMaking, compare=False, repr=False)
     throttle: Callable[[int], None] = field(default=lambda _ms: None, compare=False, repr=False)
+    park: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
 
 
 # Called once for each request, from the loop's thread, now or later. A Response is encoded in the request's version, an
