@@ -329,7 +329,7 @@ class ProducerStates:
         return not entry.has_transaction and now_ms - entry.last_timestamp_ms >= self.expiration_ms
 
     def _forget_oldest(self) -> None:
-        """As if they had expired: their next batches are taken whatever their sequence. Those with a transaction stay."""
+        """As if they had expired: their next batches are taken whatever their sequence. Transactions stay."""
         due = len(self._entries) - MOST_PRODUCERS
         old = islice(self._entries.values(), due + _LOOKED_THROUGH)
         for entry in [entry for entry in old if not entry.has_transaction][:due]:
