@@ -9,6 +9,7 @@ from uuid import UUID
 
 from kquorum.broker.adapters.log.disk_log import DiskLog
 from kquorum.broker.adapters.log.log_manager import DiskWork, LogManager
+from kquorum.broker.log.errors import KafkaStorageError
 from kquorum.broker.replica.partition import TopicPartition
 from kquorum.metadata.image.directories import is_reserved
 from kquorum.storage.errors import EnvironmentFault
@@ -70,10 +71,10 @@ class BrokerLogs:
                 if preferred is not None and is_reserved(directory_id):
                     directory_id = preferred
             elif future.topic_id == topic_id and (
-                directory_id == future.directory_id
-                or (is_reserved(directory_id) and not manager.offline_dirs)
+                directory_id == future.directory_id or not manager.offline_dirs
             ):
-                # A crash between the two renames of a move: the controller had agreed to it, and the copy was whole.
+                # A crash or a failed disk between the two renames of a move; and of a log whose disk was replaced, the
+                # copy is what there is.
                 return manager.promote_future(*topic_partition, now_ms=self._now_ms())
         return manager.get_or_create(
             *topic_partition, topic_id, now_ms=self._now_ms(), directory_id=directory_id, is_new=is_new
@@ -89,6 +90,9 @@ class BrokerLogs:
     def future(self, topic_partition: TopicPartition) -> DiskLog | None:
         return self._manager.futures.get(topic_partition)
 
+    def has_log(self, topic_partition: TopicPartition) -> bool:
+        return self._manager.get(*topic_partition) is not None
+
     def open_future(self, topic_partition: TopicPartition, topic_id: UUID, directory_id: UUID) -> DiskLog:
         return self._manager.get_or_create(
             *topic_partition, topic_id, now_ms=self._now_ms(), directory_id=directory_id, is_future=True
@@ -103,8 +107,10 @@ class BrokerLogs:
 
     def is_as_durable(self, topic_partition: TopicPartition) -> bool:
         current = self._manager.logs.get(topic_partition)
-        future = self._manager.futures[topic_partition]
-        return current is not None and future.recovery_point >= current.recovery_point
+        future = self._manager.futures.get(topic_partition)
+        if current is None or future is None:
+            raise KafkaStorageError("a log directory has failed, and what was there is gone")
+        return future.recovery_point >= current.recovery_point
 
     def flush_future(self, topic_partition: TopicPartition) -> None:
         work = self._manager.begin_future_flush(*topic_partition)

@@ -37,6 +37,10 @@ class MovingLogs(Protocol):
 
     def future(self, topic_partition: TopicPartition) -> PartitionLog | None: ...
 
+    def has_log(self, topic_partition: TopicPartition) -> bool:
+        """Whether there is the log itself, beside its copy."""
+        ...
+
     def open_future(
         self, topic_partition: TopicPartition, topic_id: UUID, directory_id: UUID
     ) -> PartitionLog:
@@ -56,7 +60,7 @@ class MovingLogs(Protocol):
         ...
 
     def is_as_durable(self, topic_partition: TopicPartition) -> bool:
-        """Whether the disk has as much of the future log as of the log."""
+        """Whether the disk has as much of the future log as of the log. Raises KafkaStorageError."""
         ...
 
 
@@ -225,9 +229,11 @@ class LogMoves:
             log.error("the copy of %s-%d stays until the next start: %s", *topic_partition, error)
 
     def _end(self, move: Move, why: object) -> None:
+        """The copy stays where the log itself is gone: the next start has nothing better."""
         log.error("%s-%d: the move of its log ends: %s", *move.partition.topic_partition, why)
         self._forget(move)
-        self._drop_future(move.partition.topic_partition)
+        if self._logs.has_log(move.partition.topic_partition):
+            self._drop_future(move.partition.topic_partition)
 
     def assigned(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
         """The controller has assigned a replica of this broker."""

@@ -48,6 +48,8 @@ logger = logging.getLogger("broker.log_manager")
 METADATA_TOPIC_PREFIX = "__cluster_metadata-"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 _LOGS_A_TICK = 200
+# In the folder of a log whose move to another directory failed when the copy took its place.
+KEPT_NOTE = "kept-after-failed-move"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,9 +282,27 @@ class LogManager:
             self._set_stray(directory, folder, name)
             return
         logs = self._logs if found.kind is FolderKind.CURRENT else self._futures
-        if name in logs:
-            raise PartitionFoundTwice(logs[name].folder, folder)
+        if name in logs and not self._let_go_of_one(directory, logs, name, folder):
+            return
         logs[name] = self._open(directory, folder, name, now_ms, is_clean=directory.is_clean)
+
+    def _let_go_of_one(
+        self, directory: _Directory, logs: dict[PartitionName, DiskLog], name: PartitionName, folder: Path
+    ) -> bool:
+        """A move that failed in its last step may leave two folders: the one that was kept has a note of that, and the
+        other is set aside. Whether that is the one that was loaded. Raises PartitionFoundTwice."""
+        known = logs[name]
+        other = self._directory_of(known)
+        is_kept = known.fs.exists(known.folder / KEPT_NOTE), directory.log_dir.fs.exists(folder / KEPT_NOTE)
+        if logs is not self._logs or is_kept[0] == is_kept[1]:
+            raise PartitionFoundTwice(known.folder, folder)
+        if is_kept[0]:
+            self._set_stray(directory, folder, name)
+        else:
+            known.close_files()
+            self._set_stray(other, known.folder, name)
+            del logs[name]
+        return is_kept[1]
 
     def _set_stray(self, directory: _Directory, folder: Path, name: PartitionName) -> None:
         target = folder.with_name(marked_folder_name(*name, FolderKind.STRAY, self._new_uuid()))
@@ -492,6 +512,11 @@ class LogManager:
         try:
             self._rename_log(self._directory_of(future), future, place)
         except KafkaStorageError:
+            # The other folder may have its new name all the same.
+            try:
+                replace_file(aside / KEPT_NOTE, b"", source.log_dir.fs)
+            except StorageFailed as error:
+                raise source.log_dir.fail(error) from error
             self._rename_log(source, old, kept)
             raise
         future.cleaned_offset = old.cleaned_offset
