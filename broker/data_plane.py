@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from kquorum.broker.fetch.sessions import FetchSessions
+from kquorum.broker.fetch.slices import Slices
 from kquorum.broker.fetch.waits import Wait, Waits
 from kquorum.broker.log.errors import KafkaStorageError, LogError, NotLeaderOrFollower
 from kquorum.broker.log.partition_log import PartitionLog
@@ -93,7 +94,7 @@ class NoPartitions:
 @dataclass(slots=True, kw_only=True)
 class DataPlane:
     """One for all listeners of a broker. `now_ms` is the node's clock; `settle_soon` has what the partitions noted done
-    when the handlers of this turn are through."""
+    when the handlers of this turn are through; `later` calls back in another turn."""
 
     partitions: HostedPartitions
     sessions: FetchSessions
@@ -106,6 +107,11 @@ class DataPlane:
     moves: LogMoves | None = None
     # Whether consumers are sent to the replica in their rack (`replica.selector.class`).
     chooses_replicas: bool = False
+    later: Callable[[Callable[[], None]], object] = lambda work: work()
+    slices: Slices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slices = Slices(self.now_ms, self.later)
 
     def find(
         self, image: MetadataImage, topic: str, partition: int, topic_id: UUID | None = None

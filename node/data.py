@@ -36,6 +36,7 @@ from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import DIRECTORIES
+from kquorum.network.turns import Work, turns_of
 from kquorum.node.broker_logs import BrokerLogs, CleanerPace
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import inter_broker_listener
@@ -134,6 +135,7 @@ class BrokerData:
             settle_soon=self._runner.settle_soon,
             fetch_max_bytes=config.fetch_max_bytes,
             waits=waits,
+            later=lambda work: turns_of(asyncio.get_running_loop()).ask(Work(work)),
             leader_throttle=self.throttles.leader,
             moves=self.moves,
             chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,

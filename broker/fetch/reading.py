@@ -6,7 +6,7 @@ others share what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -94,20 +94,26 @@ class FetchedData:
         return self.error is not ErrorCode.none or self.diverging is not None or self.preferred_replica >= 0
 
 
-def read_partitions(
-    now_ms: int, asked: Sequence[FetchedPartition], bounds: FetchBounds, find: Find, *, counts: bool
-) -> list[FetchedData]:
-    """`counts`: a follower's fetch offsets are its progress. Those of a fetch that waited counted when it came."""
+def reading(
+    now_ms: Callable[[], int],
+    asked: Sequence[FetchedPartition],
+    bounds: FetchBounds,
+    find: Find,
+    answers: list[FetchedData],
+    *,
+    counts: bool,
+) -> Iterator[None]:
+    """Fills `answers`, a partition at each step. `counts`: a follower's fetch offsets are its progress. Those of a
+    fetch that waited counted when it came."""
     left = bounds.max_bytes
     at_least_one = True
-    answers = []
     for each in asked:
-        found = _read(now_ms, each, bounds, find, min(each.max_bytes, left), at_least_one, counts)
+        found = _read(now_ms(), each, bounds, find, min(each.max_bytes, left), at_least_one, counts)
         if found.size_bytes:
             at_least_one = False
             left = max(0, left - found.size_bytes)
         answers.append(found)
-    return answers
+        yield
 
 
 def _read(
@@ -218,7 +224,8 @@ class _Awaited:
 class FetchWait(Wait):
     """Until there are as many bytes as the reader wants, or one of its partitions has an error.
 
-    `answer` reads again from the start: what there is then is answered, whatever was counted here.
+    `answer` reads again from the start: what there is then is answered, whatever was counted here. `has_enough`:
+    records came while the first reading was under way.
     """
 
     def __init__(
@@ -246,6 +253,7 @@ class FetchWait(Wait):
         self._answer = answer
         self._end = end
         self._size_bytes = sum(self._count_again(now_ms, each) for each in self._awaited.values())
+        self.has_enough = self._size_bytes >= bounds.min_bytes
         self.forget: Callable[[], None] = lambda: None
 
     def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
