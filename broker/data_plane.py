@@ -130,6 +130,17 @@ class DataPlane:
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
         raise NotLeaderOrFollower(f"this broker has no replica of {topic}-{partition}")
 
+    def is_known(self, image: MetadataImage, topic: str, partition: int) -> bool:
+        """Whether the image has this partition. One that is here, of the image's topic of this name, is in the image:
+        so its row need not be looked up."""
+        known = image.topics.by_name.get(topic)
+        if known is None:
+            return False
+        found = self.partitions.online(TopicPartition(topic, partition))
+        return (found is not None and found.topic_id == known.id) or known.partitions.get(
+            partition
+        ) is not None
+
     def wait(self, wait: Wait) -> None:
         """A request that its first look did not answer. Its timer is set when the outbox is settled."""
         if wait.deadline_ms <= self.now_ms():
