@@ -32,6 +32,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.transaction_markers import TransactionMarker
 
 Reply = Callable[[Answer], None]
+# In the place of a client's connection.
+_THIS_BROKER: Final = -1
 
 
 @dataclass(slots=True)
@@ -67,11 +69,13 @@ def handle_write_txn_markers(
         services.groups,
         request,
         timeout_ms=services.configs().number("request.timeout.ms"),
+        owner=context.connection_id,
+        park=context.park,
         done=lambda _now_ms, response: reply(response),
         end=lambda: reply(None),
     )
     if wait is not None:
-        wait.forget = context.when_gone(lambda: services.data.waits.remove(wait))
+        wait.forget = context.when_gone(lambda: services.data.waits.abandon(wait))
 
 
 # ALTER on the cluster, or CLUSTER_ACTION on it.
@@ -126,11 +130,13 @@ def write_markers(
     request: WriteTxnMarkersRequest,
     *,
     timeout_ms: int,
+    owner: int = _THIS_BROKER,
+    park: Callable[[], None] = lambda: None,
     done: Callable[[int, WriteTxnMarkersResponse], None],
     end: Callable[[], None],
 ) -> MarkersWait | None:
-    """Without asking for rights. `done` gets the time and the answer; `end` is called instead when the broker stops.
-    What is returned waits for the replicas; None: it is answered."""
+    """Without asking for rights; `owner` and `park` are of the client's connection. `done` gets the time and the answer;
+    `end` is called instead when the broker stops. What is returned waits for the replicas; None: it is answered."""
     outcomes = [_append_all(data, groups, marker) for marker in request.markers]
     data.settle_soon()
 
@@ -142,7 +148,7 @@ def write_markers(
         answer()
         return None
     wait = MarkersWait(undecided, answer, end, data.now_ms() + timeout_ms)
-    data.wait(wait)
+    data.wait(wait, owner, park)
     return wait
 
 

@@ -1,8 +1,8 @@
 """Random clients of a transaction coordinator, and what must hold whatever they do: the plain reference.
 
-The reference knows nothing of states, records or markers. It notes for each transaction what its client wrote and how it
-ended as far as the client heard, and reads the logs as a reader of committed records does. A client that heard of no end
-may find all of its transaction or nothing.
+The reference knows nothing of states, records or markers. It notes for each transaction what its client wrote and how
+it ended as far as the client heard, and reads the logs as a reader of committed records does. A client that heard of no
+end may find all of its transaction or nothing.
 """
 
 from __future__ import annotations
@@ -355,9 +355,9 @@ class ModelRun:
                 found = seen.intersection(attempt.values)
                 if found and len(found) < len(attempt.values):
                     raise BrokenPromise(f"{transactional_id}: a reader sees a part of a transaction")
-                if attempt.is_committed is not None and attempt.values:
-                    if bool(found) is not attempt.is_committed:
-                        raise BrokenPromise(f"{transactional_id}: an end that was told did not happen")
+                is_decided = attempt.is_committed is not None and attempt.values
+                if is_decided and bool(found) is not attempt.is_committed:
+                    raise BrokenPromise(f"{transactional_id}: an end that its client heard of did not happen")
                 if found and attempt.offset is not None:
                     offset = attempt.offset
                 seen -= found
