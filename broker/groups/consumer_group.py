@@ -23,6 +23,8 @@ from kquorum.wire.consumer_group_records import (
     assigned_of,
 )
 
+FIRST_EPOCH: Final = 1
+"""Of a group whose epochs are not in the log: its members read no topics yet."""
 JOINING: Final = 0
 """The epoch of a member that joins."""
 LEFT: Final = -1
@@ -173,9 +175,9 @@ class ConsumerGroup:
     group_id: str
     note_topics: Callable[[str, Collection[str], Collection[str]], None]
     """Gets the group's id, the topics that it read before, and those that it reads now."""
-    epoch: int = 0
+    epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    assignment_epoch: int = 0
+    assignment_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)

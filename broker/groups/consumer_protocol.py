@@ -203,12 +203,7 @@ class ConsumerProtocol:
         updated = _updated(member, request, client)
         names_changed = self.note_metadata(change, member, updated)
         regex_changed, is_resolved = self.note_regexes(now_ms, change, member, updated, may_describe)
-        self.note_epoch(
-            change,
-            member,
-            updated,
-            bumps=group.epoch == 0 or names_changed or (regex_changed and is_resolved),
-        )
+        self.note_epoch(change, member, updated, bumps=names_changed or (regex_changed and is_resolved))
         target_epoch, target = self.assign(now_ms, change, member, updated)
         after = self.reconcile(
             now_ms,

@@ -407,10 +407,10 @@ class GroupShard:
         if not is_made:
             raise GroupError(ErrorCode.group_id_not_found, f"Consumer group {group_id} not found.")
         if classic is None:
-            return Change(ConsumerGroup(group_id, _note_nothing), 0)
+            return _begun(group_id)
         tombstone: KeyValue = (encode_group_key(group_id), None)
         if classic.state is GroupState.EMPTY:
-            return Change(ConsumerGroup(group_id, _note_nothing), 0, [tombstone])
+            return _begun(group_id, tombstone)
         check_upgrade(classic, self.settings)
         made, records = upgraded(classic, self.topics)
 
@@ -886,6 +886,11 @@ class GroupShard:
 def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     known = group.members.get(member_id)
     return ConsumerMember(member_id=member_id) if known is None else known
+
+
+def _begun(group_id: str, *records: KeyValue) -> Change:
+    group = ConsumerGroup(group_id, _note_nothing)
+    return Change(group, group.epoch, list(records))
 
 
 def _note_nothing(_group_id: str, _before: Collection[str], _after: Collection[str]) -> None:
