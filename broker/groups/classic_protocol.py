@@ -21,6 +21,7 @@ from kquorum.broker.groups.classic_group import (
     Protocols,
     SyncReply,
 )
+from kquorum.broker.groups.figures import GroupCounters
 from kquorum.broker.groups.group_log import Done
 from kquorum.broker.groups.settings import GroupSettings
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -57,6 +58,7 @@ class GroupStore(Protocol):
 
     groups: dict[str, ClassicGroup]
     timers: Timers
+    counters: GroupCounters
 
     @property
     def settings(self) -> GroupSettings: ...
@@ -76,7 +78,6 @@ class ClassicProtocol:
     def __init__(self, store: GroupStore) -> None:
         self._store = store
         self._timers = store.timers
-        self.completed_rebalances = 0
 
     # JoinGroup
 
@@ -449,7 +450,7 @@ class ClassicProtocol:
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
             group.change_state(group.state_timestamp_ms, GroupState.STABLE)
-            self.completed_rebalances += 1
+            self._store.counters.completed_rebalances += 1
             self._answer_syncs(now_ms, group, ErrorCode.none)
 
         self._store.write_group(now_ms, group, done, assignments)

@@ -40,6 +40,7 @@ from kquorum.broker.groups.consumer_records import (
     target_record,
     topics_tombstone,
 )
+from kquorum.broker.groups.figures import GroupCounters
 from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.group_log import Done, KeyValue
 from kquorum.broker.groups.reconciliation import Owned, reconciled
@@ -74,6 +75,7 @@ class ConsumerStore(Protocol):
     consumers: dict[str, ConsumerGroup]
     timers: Timers
     topics: TopicMetadata
+    counters: GroupCounters
 
     @property
     def settings(self) -> GroupSettings: ...
@@ -126,8 +128,6 @@ class ConsumerProtocol:
     def __init__(self, store: ConsumerStore) -> None:
         self._store = store
         self._timers = store.timers
-        self.rebalances = 0
-        """How often a group began another epoch."""
 
     # ConsumerGroupHeartbeat
 
@@ -392,7 +392,7 @@ class ConsumerProtocol:
             group.needs_refresh = False
 
     def _count_rebalance(self) -> None:
-        self.rebalances += 1
+        self._store.counters.consumer_rebalances += 1
 
     def assign(
         self, now_ms: int, change: Change, member: ConsumerMember, updated: ConsumerMember

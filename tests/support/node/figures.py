@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
+from kquorum.broker.groups.figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.metadata.image.image import MetadataImage
@@ -54,6 +55,7 @@ BROKER = BrokerFigures(
         0.5,
     ),
     throttled_replication={"leaderreplication": 3.0, "followerreplication": 4.0},
+    groups=GroupFigures(counters=GroupCounters(), classic={}, consumer={}, offsets=0, partitions={}),
 )
 LISTENERS = {
     "CONTROLLER": {"open_connections": 4, "requests": 900, "bad_frames": 1},
