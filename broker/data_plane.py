@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from kquorum.broker.fetch.sessions import FetchSessions
+from kquorum.broker.fetch.slices import Slices
 from kquorum.broker.fetch.waits import Wait, Waits
 from kquorum.broker.log.errors import KafkaStorageError, LogError, NotLeaderOrFollower
 from kquorum.broker.log.partition_log import PartitionLog
@@ -83,7 +84,7 @@ class NoPartitions:
 @dataclass(slots=True, kw_only=True)
 class DataPlane:
     """One for all listeners of a broker. `now_ms` is the node's clock; `settle_soon` has what the partitions noted done
-    when the handlers of this turn are through."""
+    when the handlers of this turn are through; `later` calls back in another turn."""
 
     partitions: HostedPartitions
     sessions: FetchSessions
@@ -93,6 +94,13 @@ class DataPlane:
     fetch_max_bytes: int
     waits: Waits = field(default_factory=Waits)
     leader_throttle: ReplicationThrottle | None = None
+    # Whether consumers are sent to the replica in their rack (`replica.selector.class`).
+    chooses_replicas: bool = False
+    later: Callable[[Callable[[], None]], object] = lambda work: work()
+    slices: Slices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slices = Slices(self.now_ms, self.later)
 
     def find(
         self, image: MetadataImage, topic: str, partition: int, topic_id: UUID | None = None
@@ -110,6 +118,17 @@ class DataPlane:
         if known is None or known.partitions.get(partition) is None:
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
         raise NotLeaderOrFollower(f"this broker has no replica of {topic}-{partition}")
+
+    def is_known(self, image: MetadataImage, topic: str, partition: int) -> bool:
+        """Whether the image has this partition. One that is here, of the image's topic of this name, is in the image:
+        so its row need not be looked up."""
+        known = image.topics.by_name.get(topic)
+        if known is None:
+            return False
+        found = self.partitions.online(TopicPartition(topic, partition))
+        return (found is not None and found.topic_id == known.id) or known.partitions.get(
+            partition
+        ) is not None
 
     def wait(self, wait: Wait) -> None:
         """A request that its first look did not answer. Its timer is set when the outbox is settled."""

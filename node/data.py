@@ -14,6 +14,7 @@ from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager,
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
+from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
 from kquorum.broker.groups.coordinator import GroupCoordinator
@@ -33,6 +34,7 @@ from kquorum.metadata.controller.topics.topic_configs import effective_topic_con
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.turns import Work, turns_of
 from kquorum.node.broker_logs import BrokerLogs, CleanerPace
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import inter_broker_listener
@@ -118,7 +120,9 @@ class BrokerData:
             settle_soon=self._runner.settle_soon,
             fetch_max_bytes=config.fetch_max_bytes,
             waits=waits,
+            later=lambda work: turns_of(asyncio.get_running_loop()).ask(Work(work)),
             leader_throttle=self.throttles.leader,
+            chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,
         )
         self._fetchers = ReplicaFetchers(
             self.replicas,

@@ -20,10 +20,12 @@ from kquorum.broker.fetch.reading import (
     FetchBounds,
     FetchedData,
     FetchWait,
-    read_partitions,
+    Nearest,
+    reading,
 )
+from kquorum.broker.fetch.replica_selection import nearest_replica
 from kquorum.broker.fetch.sessions import FetchContext, FetchedPartition, FetchNews
-from kquorum.broker.log.errors import InconsistentTopicId
+from kquorum.broker.log.errors import InconsistentTopicId, LogError
 from kquorum.broker.log.partition_log import Isolation
 from kquorum.broker.quota.client_quotas import ClientQuota
 from kquorum.broker.replica.partition import Partition, TopicPartition
@@ -75,14 +77,44 @@ class _Fetch:
             )
         return found
 
-    def read(self, *, counts: bool) -> list[FetchedData]:
-        data = self.services.data
-        return read_partitions(data.now_ms(), self.interesting, self.bounds, self.find, counts=counts)
+    def read(self, then: Callable[[list[FetchedData]], None], *, counts: bool) -> None:
+        data, found = self.services.data, list[FetchedData]()
+        steps = reading(data.now_ms, self.interesting, self.bounds, self.find, found, counts=counts)
+        data.slices.run(steps, lambda: then(found), self.end)
+
+    def end(self) -> None:
+        self.reply(None)
 
     def answer_again(self) -> None:
         """After a wait. What a follower's offset says was counted when its request came."""
         if not self.is_throttled():
-            self.answer(self.read(counts=False))
+            self.read(self.answer, counts=False)
+
+    def answer_or_wait(self, max_wait_ms: int, turn: int, found: Sequence[FetchedData]) -> None:
+        """`turn` is that in which the reading began."""
+        data, bounds = self.services.data, self.bounds
+        data.settle_soon()
+        size_bytes = sum(each.size_bytes for each in found)
+        must_answer = max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
+        if bounds.tells_watermarks and self.session.is_incremental:
+            must_answer = must_answer or any(map(_has_news, found))
+        if must_answer or any(each.has_to_be_told for each in found):
+            self.answer(found)
+            return
+        now_ms = data.now_ms()
+        try:
+            wait = FetchWait(
+                now_ms, found, bounds, self.find, now_ms + max_wait_ms, self.answer_again, self.end
+            )
+        except LogError:
+            # Of a partition that was read in an earlier turn.
+            self.answer_again()
+            return
+        if wait.has_enough and data.slices.turn != turn:
+            self.answer_again()
+            return
+        wait.forget = self.context.when_gone(lambda: data.waits.remove(wait))
+        data.wait(wait)
 
     def is_throttled(self) -> bool:
         """Whether the client has exceeded its quota, and was answered without records before anything is read: Kafka
@@ -130,7 +162,7 @@ class _Fetch:
                 high_watermark=each.high_watermark,
                 log_start_offset=each.log_start_offset,
                 has_records=each.size_bytes > 0,
-                has_to_be_told=each.diverging is not None,
+                has_to_be_told=each.diverging is not None or each.preferred_replica >= 0,
             )
             for each in answers
         ]
@@ -203,43 +235,45 @@ def handle_fetch(
         return None if topic is None else topic.name
 
     bounds = _bounds(context, request, services)
+    # A client without the right is no follower, whatever its request says: its session has no privilege.
+    is_follower = bounds.is_follower and services.access(context).allows_on_cluster(Operation.CLUSTER_ACTION)
     session = data.sessions.begin(
         data.now_ms(),
         request,
         version,
         principal=context.principal,
-        is_follower=bounds.is_follower,
+        is_follower=is_follower,
         name_of=name_of,
     )
     if session.error is not ErrorCode.none:
         reply(FetchResponse(error_code=session.error))
         return
-    refused = _refused(context, services, session.partitions, is_follower=bounds.is_follower)
+    may_all = is_follower if bounds.is_follower else None
+    refused = _refused(context, services, session.partitions, may_all=may_all)
     under_way = _Fetch(context, services, session, bounds, refused, reply)
     if under_way.is_throttled():
         return
-    found = under_way.read(counts=True)
-    data.settle_soon()
-    size_bytes = sum(each.size_bytes for each in found)
-    must_answer = request.max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
-    if must_answer or any(each.has_to_be_told for each in found):
-        under_way.answer(found)
-        return
-    wait = FetchWait(
-        data.now_ms(),
-        found,
-        bounds,
-        under_way.find,
-        data.now_ms() + request.max_wait_ms,
-        under_way.answer_again,
-        partial(reply, None),
-    )
-    wait.forget = context.when_gone(lambda: data.waits.remove(wait))
-    data.wait(wait)
+    under_way.read(partial(under_way.answer_or_wait, request.max_wait_ms, data.slices.turn), counts=True)
 
 
 # READ on each topic; CLUSTER_ACTION on the cluster for followers.
 API: Final = Deferred(ApiKey.FETCH, Authorized.IN_HANDLER, handle=handle_fetch)
+
+
+def _has_news(found: FetchedData) -> bool:
+    """A watermark that the follower was not told."""
+    return found.high_watermark > found.asked.told_high_watermark
+
+
+def _nearest(context: RequestContext, request: FetchRequest, services: BrokerServices) -> Nearest | None:
+    if not services.data.chooses_replicas:
+        return None
+
+    def nearest(partition: Partition, offset: int) -> int | None:
+        brokers = services.cache.image.cluster.brokers
+        return nearest_replica(partition, offset, request.rack_id, brokers, context.listener_name)
+
+    return nearest
 
 
 def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServices) -> FetchBounds:
@@ -267,6 +301,7 @@ def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServ
         # KIP-392: consumers from this version on may read from any replica.
         leader_only=replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS,
         throttle=services.data.leader_throttle,
+        nearest=_nearest(context, request, services),
     )
 
 
@@ -275,12 +310,12 @@ def _refused(
     services: BrokerServices,
     partitions: Sequence[FetchedPartition],
     *,
-    is_follower: bool,
+    may_all: bool | None,
 ) -> list[ErrorCode | None]:
-    access, by_name = services.access(context), services.cache.image.topics.by_name
+    """`may_all`: whether a follower has its right; None for a consumer, who needs one on each topic."""
+    access, image, data = services.access(context), services.cache.image, services.data
     is_allowed: dict[str, bool] = {}
-    if is_follower:
-        may_all = access.allows_on_cluster(Operation.CLUSTER_ACTION)
+    if may_all is not None:
         is_allowed = {each.topic: may_all for each in partitions if each.topic is not None}
     errors: list[ErrorCode | None] = []
     for each in partitions:
@@ -291,10 +326,9 @@ def _refused(
         allowed = is_allowed.get(each.topic)
         if allowed is None:
             allowed = is_allowed[each.topic] = access.allows_on_topic(Operation.READ, each.topic)
-        known = by_name.get(each.topic)
         if not allowed:
             errors.append(ErrorCode.topic_authorization_failed)
-        elif known is None or known.partitions.get(each.partition) is None:
+        elif not data.is_known(image, each.topic, each.partition):
             errors.append(ErrorCode.unknown_topic_or_partition)
         else:
             errors.append(None)
@@ -326,6 +360,7 @@ def _partition_data(found: FetchedData, leader: CurrentLeader | None, version: i
         if leader is None
         else fetch.LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch),
         aborted_transactions=aborted,
+        preferred_read_replica=found.preferred_replica,
         records=_joined(found.records),
     )
 

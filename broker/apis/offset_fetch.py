@@ -61,15 +61,17 @@ def handle_offset_fetch(
         services.data.settle_soon()
         return
     answers: dict[int, OffsetFetchResponseGroup] = {}
+    # A group that is named often is answered once: a few bytes of a request ask for all that it committed.
+    groups = list({each.group_id: each for each in reversed(request.groups)}.values())[::-1]
 
     def answered(number: int, group: OffsetFetchResponseGroup) -> None:
         answers[number] = group
-        if len(answers) == len(request.groups):
+        if len(answers) == len(groups):
             reply(OffsetFetchResponse(groups=tuple(answers[each] for each in range(len(answers)))))
 
-    if not request.groups:
+    if not groups:
         reply(OffsetFetchResponse())
-    for number, asked in enumerate(request.groups):
+    for number, asked in enumerate(groups):
         topics = None
         if asked.topics is not None:
             topics = [_resolved(context, services, each) for each in asked.topics]
@@ -194,7 +196,8 @@ def _answer(
     return OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=tuple([partition(index) for index in topic.indexes]),
+        # Each once: what was committed may have a long metadata.
+        partitions=tuple([partition(index) for index in dict.fromkeys(topic.indexes)]),
     )
 
 

@@ -6,7 +6,7 @@ others share what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -23,6 +23,10 @@ NO_RECORDS: Final = b""
 
 Find = Callable[[FetchedPartition], Partition]
 """The partition, or a LogError."""
+
+
+Nearest = Callable[[Partition, int], int | None]
+"""The broker that is to be asked for this offset instead of this one, or None."""
 
 
 class LeaderThrottle(Protocol):
@@ -43,10 +47,18 @@ class FetchBounds:
     max_bytes: int
     leader_only: bool = True
     throttle: LeaderThrottle | None = None
+    nearest: Nearest | None = None
+    """Where a broker chooses the replica that consumers read from; and followers hear of watermarks at once then."""
 
     @property
     def is_follower(self) -> bool:
         return self.replica_id >= 0
+
+    @property
+    def tells_watermarks(self) -> bool:
+        """Consumers read from the followers: they hear of a high watermark at once, not with the next records
+        (KAFKA-8443, KAFKA-9731)."""
+        return self.nearest is not None and self.is_follower
 
     def holds_back(self, now_ms: int, partition: Partition) -> bool:
         """Whether the reader gets no records of the partition for now. A replica that is in sync is never held up: it
@@ -74,27 +86,34 @@ class FetchedData:
     size_bytes: int = 0
     aborted: Sequence[AbortedTransaction] | None = None
     diverging: EpochEnd | None = None
+    preferred_replica: int = UNKNOWN
 
     @property
     def has_to_be_told(self) -> bool:
         """Not worth to wait over."""
-        return self.error is not ErrorCode.none or self.diverging is not None
+        return self.error is not ErrorCode.none or self.diverging is not None or self.preferred_replica >= 0
 
 
-def read_partitions(
-    now_ms: int, asked: Sequence[FetchedPartition], bounds: FetchBounds, find: Find, *, counts: bool
-) -> list[FetchedData]:
-    """`counts`: a follower's fetch offsets are its progress. Those of a fetch that waited counted when it came."""
+def reading(
+    now_ms: Callable[[], int],
+    asked: Sequence[FetchedPartition],
+    bounds: FetchBounds,
+    find: Find,
+    answers: list[FetchedData],
+    *,
+    counts: bool,
+) -> Iterator[None]:
+    """Fills `answers`, a partition at each step. `counts`: a follower's fetch offsets are its progress. Those of a
+    fetch that waited counted when it came."""
     left = bounds.max_bytes
     at_least_one = True
-    answers = []
     for each in asked:
-        found = _read(now_ms, each, bounds, find, min(each.max_bytes, left), at_least_one, counts)
+        found = _read(now_ms(), each, bounds, find, min(each.max_bytes, left), at_least_one, counts)
         if found.size_bytes:
             at_least_one = False
             left = max(0, left - found.size_bytes)
         answers.append(found)
-    return answers
+        yield
 
 
 def _read(
@@ -107,7 +126,11 @@ def _read(
     counts: bool,
 ) -> FetchedData:
     try:
-        found = _read_partition(now_ms, find(asked), asked, bounds, max(max_bytes, 0), at_least_one, counts)
+        partition = find(asked)
+        preferred = _preferred_replica(partition, asked, bounds)
+        if preferred is not None:
+            return preferred
+        found = _read_partition(now_ms, partition, asked, bounds, max(max_bytes, 0), at_least_one, counts)
     except LogError as error:
         return FetchedData(asked, type(error).error_code)
     answer = FetchedData(
@@ -123,6 +146,26 @@ def _read(
         if bounds.isolation is Isolation.COMMITTED:
             answer.aborted = found.records.aborted_transactions or ()
     return answer
+
+
+def _preferred_replica(
+    partition: Partition, asked: FetchedPartition, bounds: FetchBounds
+) -> FetchedData | None:
+    """The answer that sends a consumer to another replica, without records. Raises LogError."""
+    if bounds.nearest is None or bounds.is_follower or bounds.leader_only:
+        return None
+    broker_id = bounds.nearest(partition, asked.offset)
+    if broker_id is None:
+        return None
+    partition.check_readable(asked.current_leader_epoch, leader_only=False)
+    log = partition.log
+    return FetchedData(
+        asked,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        preferred_replica=broker_id,
+    )
 
 
 def _read_partition(
@@ -181,7 +224,8 @@ class _Awaited:
 class FetchWait(Wait):
     """Until there are as many bytes as the reader wants, or one of its partitions has an error.
 
-    `answer` reads again from the start: what there is then is answered, whatever was counted here.
+    `answer` reads again from the start: what there is then is answered, whatever was counted here. `has_enough`:
+    records came while the first reading was under way.
     """
 
     def __init__(
@@ -201,15 +245,21 @@ class FetchWait(Wait):
             for each in waiting
         }
         wakes_on = Wake.LOG_END if bounds.isolation is Isolation.LOG_END else Wake.HIGH_WATERMARK
+        if bounds.tells_watermarks:
+            wakes_on |= Wake.HIGH_WATERMARK
         super().__init__(tuple(self._awaited), wakes_on | Wake.ROLE, deadline_ms)
         self._bounds = bounds
         self._find = find
         self._answer = answer
         self._end = end
         self._size_bytes = sum(self._count_again(now_ms, each) for each in self._awaited.values())
+        self.has_enough = self._size_bytes >= bounds.min_bytes
         self.forget: Callable[[], None] = lambda: None
 
     def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
+        if self._bounds.tells_watermarks and any(why & Wake.HIGH_WATERMARK for why in woken.values()):
+            self._finish()
+            return True
         try:
             for topic_partition in woken:
                 awaited = self._awaited[topic_partition]

@@ -14,6 +14,7 @@ from kquorum.metadata.configs.used_by import (
     CLIENT_QUOTAS,
     CONTROLLER,
     DATA_PLANE,
+    FETCH,
     JAVA_CLASS,
     LOG_MANAGER,
     REPLICA_FETCHERS,
@@ -199,8 +200,9 @@ DEFINITIONS = (
     string(
         "replica.selector.class",
         None,
-        "A class that chooses which replica a consumer reads from.",
-        used_by=DATA_PLANE,
+        "Which replica consumers read from: Kafka's RackAwareReplicaSelector sends them to one in their rack, by "
+        "default they read from the leader. Other classes are refused.",
+        used_by=FETCH,
     ),
     integer(
         "replica.socket.receive.buffer.bytes",

@@ -174,6 +174,8 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     quota_window_num: int = config_key("quota.window.num")
     quota_window_size_seconds: int = config_key("quota.window.size.seconds")
 
+    replica_selector_class: str | None = config_key("replica.selector.class")
+
     # The same for the throttles of replication.
     replication_quota_window_num: int = config_key("replication.quota.window.num")
     replication_quota_window_size_seconds: int = config_key("replication.quota.window.size.seconds")
