@@ -25,7 +25,7 @@ class Divergence(AssertionError):
 
 @dataclass
 class Client:
-    """`owned` are the partitions that it uses: it gives one up only when it is told to, and uses none twice."""
+    """`owned` are the partitions that it uses: it gives one up when an answer says so, and not before."""
 
     member_id: str
     instance: str | None
