@@ -16,7 +16,7 @@ from uuid import UUID
 from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.groups.assignors import ASSIGNORS, AssignedMember
 from kquorum.broker.groups.classic_group import ClassicGroup
-from kquorum.broker.groups.classic_protocol import Client
+from kquorum.broker.groups.classic_protocol import MOST_BYTES, MOST_OF_GROUP_BYTES, Client
 from kquorum.broker.groups.consumer_group import (
     JOINING,
     LEFT,
@@ -249,6 +249,18 @@ class ConsumerProtocol:
                 f"The consumer group has reached its maximum capacity of {most} members.",
             )
 
+    def _check_memory(self, group: ConsumerGroup, more: int) -> None:
+        """Of one group, and of all groups of the partition: Kafka has no bound."""
+        if more <= 0:
+            return
+        held = sum(each.held_bytes for each in self._store.consumers.values())
+        if group.held_bytes + more > MOST_OF_GROUP_BYTES or held + more > MOST_BYTES:
+            raise GroupError(
+                ErrorCode.group_max_size_reached,
+                f"The members of group {group.group_id}, or of all groups of its coordinator's partition, take more "
+                "memory than they may.",
+            )
+
     def dynamic_member(self, group: ConsumerGroup, member_id: str, *, is_made: bool) -> ConsumerMember:
         found = group.members.get(member_id)
         if found is not None:
@@ -289,6 +301,8 @@ class ConsumerProtocol:
         """Whether the member reads other topics."""
         if updated is member or updated == member:
             return False
+        known = change.group.members.get(member.member_id)
+        self._check_memory(change.group, updated.held_bytes - (0 if known is None else known.held_bytes))
         change.records.append(member_record(change.group.group_id, updated))
         return updated.topics != member.topics
 

@@ -54,7 +54,11 @@ BROKER = BrokerFigures(
         dict.fromkeys(ClientQuota, 0),
         0.5,
     ),
-    throttled_replication={"leaderreplication": 3.0, "followerreplication": 4.0},
+    throttled_replication={
+        "leaderreplication": 3.0,
+        "followerreplication": 4.0,
+        "alterlogdirsreplication": 5.0,
+    },
     groups=GroupFigures(counters=GroupCounters(), classic={}, consumer={}, offsets=0, partitions={}),
 )
 LISTENERS = {

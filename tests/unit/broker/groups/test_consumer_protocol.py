@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kquorum.broker.groups import consumer_protocol
 from kquorum.broker.groups.consumer_group import MemberState
 from kquorum.metadata.image.configs import GROUP as GROUP_CONFIG
 from kquorum.wire.messages.list_groups import ListGroupsRequest
@@ -113,6 +114,21 @@ class TestRequests:
             assert world.error(f"forged-{number}", 7) in ("unknown_member_id", "group_max_size_reached")
         assert (world.count(), len(world.shard().timers)) == before
         assert world.shard().consumers[GROUP].members.keys() == {"m"}
+
+    def test_members_have_a_bound_in_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        world = ConsumerWorld()
+        epoch = world.add("m").member_epoch
+        held = world.shard().consumers[GROUP].held_bytes
+        monkeypatch.setattr(consumer_protocol, "MOST_OF_GROUP_BYTES", 2 * held)
+        topics = [f"{number}-{ORDERS}" for number in range(20)]
+        assert world.add("large", topics=topics).error_code.name == "group_max_size_reached"
+        assert world.error("m", epoch, topics=topics) == "group_max_size_reached"
+        assert world.error("m", epoch) == "none"
+        world.heartbeat("m", -1)
+        assert world.shard().consumers[GROUP].held_bytes == 0
+        monkeypatch.setattr(consumer_protocol, "MOST_BYTES", held // 2)
+        assert world.add("m", group_id="other").error_code.name in ("none", "group_max_size_reached")
+        assert world.add("m").error_code.name == "group_max_size_reached"
 
 
 class TestJoining:
