@@ -135,8 +135,9 @@ def write_markers(
     done: Callable[[int, WriteTxnMarkersResponse], None],
     end: Callable[[], None],
 ) -> MarkersWait | None:
-    """Without asking for rights; `owner` and `park` are of the client's connection. `done` gets the time and the answer;
-    `end` is called instead when the broker stops. What is returned waits for the replicas; None: it is answered."""
+    """Without asking for rights; `owner` and `park` are of the client's connection. `done` gets the time and the
+    answer; `end` is called instead when the broker stops. What is returned waits for the replicas; None: it is
+    answered."""
     outcomes = [_append_all(data, groups, marker) for marker in request.markers]
     data.settle_soon()
 
