@@ -201,7 +201,7 @@ def test_what_a_coordinator_of_transactions_wrote_is_shown(tmp_path: Path) -> No
     (folder / "00000000000000000000.log").write_bytes(write_data_batch(records))
     first, second, third = dumped(folder)
     assert (first["kind"], first["transactional_id"], first["state"]) == (
-        "transaction",
+        "record",
         "orders-1",
         "Ongoing",
     )
