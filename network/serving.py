@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kquorum.network.aside import is_long_to_read
+from kquorum.network.aside import ELEMENTS_READ_IN_LOOP, is_long_to_read, is_nearly_all_bytes
 from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
 from kquorum.network.replies import PendingReply, ReplyQueue, nothing
 from kquorum.network.request_budget import AnswerInMaking
@@ -11,7 +11,7 @@ from kquorum.network.requests import RequestContext
 from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.server_state import Claim, Peer, ServerState
 from kquorum.network.turns import goes_first
-from kquorum.wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError, TooManyElements
 from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.messages.api_versions import ApiVersionsRequest
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -114,8 +114,9 @@ class RequestServing:
             self._open(context, api, received_at_s)(refusal)
             return None
         most_elements = state.limits.max_elements(header.api_key)
-        if not is_long_to_read(frame):
-            request, context.elements = read_request(api.api_key, api.version, frame, position, most_elements)
+        read_here = _read_here(frame, api, position, most_elements)
+        if read_here is not None:
+            request, context.elements = read_here
             self._note_claim(frame)
             reply = self._open(context, api, received_at_s)
             if context.elements:
@@ -229,6 +230,22 @@ class RequestServing:
         raise Refused(
             f"{header_text(header)} came after the session had expired without authenticating again"
         )
+
+
+def _read_here(
+    frame: bytes, api: ApiVersion, position: int, most_elements: int
+) -> tuple[Request[Response], int] | None:
+    """The body and the number of its elements; None if it takes long to read. Raises DecodeError."""
+    if not is_long_to_read(frame):
+        return read_request(api.api_key, api.version, frame, position, most_elements)
+    if not is_nearly_all_bytes(frame):
+        return None
+    try:
+        return read_request(
+            api.api_key, api.version, frame, position, min(most_elements, ELEMENTS_READ_IN_LOOP)
+        )
+    except TooManyElements:
+        return None
 
 
 def request_text(frame: bytes) -> str:

@@ -84,7 +84,6 @@ class BrokerRole:
         self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.random_source)
         self.servers: list[KafkaServer] = []
         self._runner: LifecycleRunner | None = None
-        self._directories = DirectoryManager(config.node_id, folders.log_directory_ids)
         self._managers: list[ManagerRunner[Any]] = []
         self._listener: BrokerListener | None = None
         self._topic_creation: AutoTopicCreation | None = None
@@ -95,6 +94,12 @@ class BrokerRole:
             member.random_source,
             lambda: self.lifecycle.broker_epoch,
             self._handle_failed_directory,
+        )
+        self._directories = DirectoryManager(
+            config.node_id,
+            folders.log_directory_ids,
+            located=self._data.directory_of,
+            on_assigned=self._data.moves.assigned,
         )
         self.quotas = ClientQuotas(
             lambda: self._cache.image.client_quotas,
@@ -122,6 +127,7 @@ class BrokerRole:
         return {
             "leaderreplication": throttles.leader.per_second(now_ms),
             "followerreplication": throttles.follower.per_second(now_ms),
+            "alterlogdirsreplication": throttles.moves.per_second(now_ms),
         }
 
     async def start(self) -> None:
@@ -177,7 +183,8 @@ class BrokerRole:
         data.poke_alter_partition = self._run("alter-partition", data.replicas.alter_partitions).poke
         data.producer_ids.poke = self._run("producer-ids", data.producer_ids).poke
         where = self._directories
-        self._run("directory-assignments", where, where.handle_image)
+        where.poke = self._run("directory-assignments", where, where.handle_image).poke
+        data.assign_directory = where.assign
         # Last: what the other managers are to ask for comes from it.
         self._feed.observers.append(data.observe)
         self._listener = self._new_listener()

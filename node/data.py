@@ -13,7 +13,7 @@ from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager, ManagerIntervals
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
-from kquorum.broker.data_plane import DataPlane, DirectoryUsage
+from kquorum.broker.data_plane import DataPlane, DirectoryUsage, FutureLog
 from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
@@ -26,6 +26,7 @@ from kquorum.broker.producer_ids import ProducerIds
 from kquorum.broker.quota.rate import Windows
 from kquorum.broker.quota.replication import ReplicationThrottles
 from kquorum.broker.replica.fetcher import FetcherSettings
+from kquorum.broker.replica.log_moves import LogMoves
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, is_stray
 from kquorum.metadata.configs.resolution import NodeConfigs
@@ -34,6 +35,7 @@ from kquorum.metadata.controller.topics.topic_configs import effective_topic_con
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import DIRECTORIES
 from kquorum.network.turns import Work, turns_of
 from kquorum.node.broker_logs import BrokerLogs, CleanerPace
 from kquorum.node.config.model import NodeConfig
@@ -78,7 +80,19 @@ class BrokerData:
             Windows(
                 config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1_000
             ),
+            Windows(
+                config.alter_log_dirs_replication_quota_window_num,
+                config.alter_log_dirs_replication_quota_window_size_seconds * 1_000,
+            ),
         )
+        self.assign_directory: Callable[[UUID, int, UUID], None] = lambda _topic, _partition, _directory: None
+        self.moves = LogMoves(
+            self.logs,
+            self.throttles.moves,
+            self._assign_directory,
+            lambda: self._image.metadata_version >= DIRECTORIES,
+        )
+        self.logs.preferred = self.moves.preferred
         self.replicas = ReplicaManager(
             ReplicaSettings(
                 config.node_id,
@@ -98,6 +112,7 @@ class BrokerData:
             ),
             min_insync_replicas=self._min_insync_replicas,
             quota=self.throttles.follower,
+            places=self.moves,
         )
         self.producer_ids = ProducerIds(config.node_id)
         waits = Waits()
@@ -110,7 +125,7 @@ class BrokerData:
             ConsumerGroupConfigs(self._node_configs_in).timings,
         )
         self._runner = DataPlaneRunner(
-            self.replicas, waits, clock.now_ms, self._ask_controller, [self.groups]
+            self.replicas, waits, clock.now_ms, self._ask_controller, [self.groups], self.moves
         )
         self.plane = DataPlane(
             partitions=self,
@@ -122,6 +137,7 @@ class BrokerData:
             waits=waits,
             later=lambda work: turns_of(asyncio.get_running_loop()).ask(Work(work)),
             leader_throttle=self.throttles.leader,
+            moves=self.moves,
             chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,
         )
         self._fetchers = ReplicaFetchers(
@@ -148,12 +164,32 @@ class BrokerData:
     def all_online(self) -> Iterable[Partition]:
         return self.replicas.all_online()
 
+    def _is_hosted(self, topic_partition: TopicPartition) -> bool:
+        return self.online(topic_partition) is not None or self.is_offline(topic_partition)
+
+    def _assign_directory(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
+        self.assign_directory(topic_id, index, directory_id)
+
+    def directory_of(self, topic_id: UUID, index: int) -> UUID | None:
+        """Of the log of a partition that is open here."""
+        topic = self._image.topics.by_id.get(topic_id)
+        found = None if topic is None else self.online(TopicPartition(topic.name, index))
+        return None if found is None or found.topic_id != topic_id else found.log.directory_id
+
     def directories(self) -> Mapping[UUID, DirectoryUsage]:
+        futures: dict[UUID, list[FutureLog]] = {}
+        for move in self.moves.moves.values():
+            futures.setdefault(move.future.directory_id, []).append(FutureLog(move.future, move.lag))
         logs: dict[UUID, list[PartitionLog]] = {}
         for partition in self.replicas.all_online():
             logs.setdefault(partition.log.directory_id, []).append(partition.log)
         return {
-            directory_id: _usage(path, tuple(logs.get(directory_id, ())), directory_id in self._failed)
+            directory_id: _usage(
+                path,
+                tuple(logs.get(directory_id, ())),
+                tuple(futures.get(directory_id, ())),
+                directory_id in self._failed,
+            )
             for directory_id, path in self._paths.items()
         }
 
@@ -182,6 +218,9 @@ class BrokerData:
         self._has_started = True
         self.throttles.begin(self._image, self.node_configs())
         self.replicas.begin(self._clock.now_ms(), self._image)
+        self.moves.drop_unowned(
+            [TopicPartition(*each) for each in self.logs.manager.futures], self._is_hosted
+        )
         self.groups.begin(self._image)
         self._runner.start()
         self._settle()
@@ -199,6 +238,7 @@ class BrokerData:
 
     def directory_failed(self, directory_id: UUID) -> None:
         self._failed.add(directory_id)
+        self.moves.directory_failed(directory_id)
         self.replicas.directory_failed(directory_id)
         self._settle()
 
@@ -298,11 +338,19 @@ def _group_settings(config: NodeConfig) -> GroupSettings:
     )
 
 
-def _usage(path: Path, logs: tuple[PartitionLog, ...], is_offline: bool) -> DirectoryUsage:
+def _usage(
+    path: Path, logs: tuple[PartitionLog, ...], futures: tuple[FutureLog, ...], is_offline: bool
+) -> DirectoryUsage:
     if is_offline:
         return DirectoryUsage(str(path.absolute()), is_offline=True)
     try:
         disk = shutil.disk_usage(path)
     except OSError:
-        return DirectoryUsage(str(path.absolute()), logs=logs)
-    return DirectoryUsage(str(path.absolute()), total_bytes=disk.total, usable_bytes=disk.free, logs=logs)
+        return DirectoryUsage(str(path.absolute()), logs=logs, futures=futures)
+    return DirectoryUsage(
+        str(path.absolute()),
+        total_bytes=disk.total,
+        usable_bytes=disk.free,
+        logs=logs,
+        futures=futures,
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from kquorum.broker.fetch.waits import Waits
+from kquorum.broker.replica.log_moves import LogMoves
 from kquorum.broker.replica.partition import TopicPartition, Wake
 from kquorum.broker.replica.replica_manager import ReplicaManager
 
@@ -39,12 +40,14 @@ class DataPlaneRunner:
         now_ms: Callable[[], int],
         ask_controller: Callable[[], None],
         coordinators: Sequence[Coordinator],
+        moves: LogMoves,
     ) -> None:
         self._replicas = replicas
         self._waits = waits
         self._now_ms = now_ms
         self._ask_controller = ask_controller
         self._coordinators = coordinators
+        self._moves = moves
         self._is_loading = False
         self._loop = asyncio.get_running_loop()
         self._is_due = False
@@ -101,6 +104,7 @@ class DataPlaneRunner:
         deadlines = (
             self._waits.next_deadline_ms(),
             self._replicas.next_deadline_ms(),
+            self._moves.next_deadline_ms(),
             *(each.next_deadline_ms() for each in self._coordinators),
         )
         due_ms = min((each for each in deadlines if each is not None), default=None)
@@ -121,4 +125,8 @@ class DataPlaneRunner:
         due_ms = self._replicas.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             self._replicas.tick(now_ms)
+        due_ms = self._moves.next_deadline_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            # One piece; the next one in another turn, with room for clients in between.
+            self._moves.step(now_ms)
         self._settle()

@@ -313,7 +313,7 @@ def _refused(
     may_all: bool | None,
 ) -> list[ErrorCode | None]:
     """`may_all`: whether a follower has its right; None for a consumer, who needs one on each topic."""
-    access, by_name = services.access(context), services.cache.image.topics.by_name
+    access, image, data = services.access(context), services.cache.image, services.data
     is_allowed: dict[str, bool] = {}
     if may_all is not None:
         is_allowed = {each.topic: may_all for each in partitions if each.topic is not None}
@@ -326,10 +326,9 @@ def _refused(
         allowed = is_allowed.get(each.topic)
         if allowed is None:
             allowed = is_allowed[each.topic] = access.allows_on_topic(Operation.READ, each.topic)
-        known = by_name.get(each.topic)
         if not allowed:
             errors.append(ErrorCode.topic_authorization_failed)
-        elif known is None or known.partitions.get(each.partition) is None:
+        elif not data.is_known(image, each.topic, each.partition):
             errors.append(ErrorCode.unknown_topic_or_partition)
         else:
             errors.append(None)

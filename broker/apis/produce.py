@@ -273,8 +273,7 @@ def _append(
     data, image = services.data, services.cache.image
     partition: Partition | None = None
     try:
-        known = image.topics.by_name.get(asked.topic)
-        if known is None or known.partitions.get(asked.index) is None:
+        if not data.is_known(image, asked.topic, asked.index):
             raise UnknownTopicOrPartition(f"there is no partition {asked.topic}-{asked.index}")
         batch = _only_batch(records, version)
         partition = data.find(image, asked.topic, asked.index, topic_id)

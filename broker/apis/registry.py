@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from kquorum.broker.apis import (
+    alter_replica_log_dirs,
     consumer_group_describe,
     consumer_group_heartbeat,
-    data_refusals,
     delete_groups,
     delete_records,
     describe_cluster,
@@ -55,6 +55,7 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     delete_records.API,
     init_producer_id.API,
     describe_log_dirs.API,
+    alter_replica_log_dirs.API,
     describe_producers.API,
     write_txn_markers.API,
     # Groups and offsets.
@@ -101,8 +102,6 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     forwarded(ApiKey.DESCRIBE_QUORUM),
     forwarded(ApiKey.ADD_RAFT_VOTER),
     forwarded(ApiKey.REMOVE_RAFT_VOTER),
-    # Not served yet.
-    Refused(ApiKey.ALTER_REPLICA_LOG_DIRS, refuse=data_refusals.refuse_alter_replica_log_dirs),
     # Share and streams groups (KIP-932, KIP-1071) are not coordinated here.
     Refused(ApiKey.SHARE_GROUP_HEARTBEAT, refuse=group_refusals.refuse_share_heartbeat),
     Refused(ApiKey.STREAMS_GROUP_HEARTBEAT, refuse=group_refusals.refuse_streams_heartbeat),

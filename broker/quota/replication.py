@@ -66,11 +66,13 @@ class ReplicationThrottle:
 
 
 class ReplicationThrottles:
-    """Of a broker: `leader` for what it sends, `follower` for what it fetches."""
+    """Of a broker: `leader` for what it sends, `follower` for what it fetches, `moves` for what it copies between its
+    log directories, of all partitions."""
 
-    def __init__(self, broker_id: int, windows: Windows) -> None:
+    def __init__(self, broker_id: int, windows: Windows, windows_of_moves: Windows | None = None) -> None:
         self.leader = ReplicationThrottle(broker_id, windows)
         self.follower = ReplicationThrottle(broker_id, windows)
+        self.moves = ReplicationThrottle(broker_id, windows_of_moves or windows)
 
     def begin(self, image: MetadataImage, configs: NodeConfigs) -> None:
         self.change(image, image.configs.resources.keys(), configs)
@@ -79,6 +81,7 @@ class ReplicationThrottles:
         """The configs of these resources are others than before; `configs` are the broker's."""
         self.leader.limit = configs.number("leader.replication.throttled.rate")
         self.follower.limit = configs.number("follower.replication.throttled.rate")
+        self.moves.limit = configs.number("replica.alter.log.dirs.io.max.bytes.per.second")
         for resource in changed:
             if resource.type == TOPIC:
                 values: Mapping[str, str] = image.configs.resources.get(resource, {})

@@ -30,7 +30,7 @@ DEFINITIONS = (
         "How many windows the quota of moves between directories looks back.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -38,7 +38,7 @@ DEFINITIONS = (
         "How long such a window is.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     boolean(
         "auto.leader.rebalance.enable",
@@ -146,7 +146,7 @@ DEFINITIONS = (
         "How many bytes per second may move between directories.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "replica.fetch.backoff.ms",

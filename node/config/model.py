@@ -174,6 +174,12 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     quota_window_num: int = config_key("quota.window.num")
     quota_window_size_seconds: int = config_key("quota.window.size.seconds")
 
+    alter_log_dirs_replication_quota_window_num: int = config_key(
+        "alter.log.dirs.replication.quota.window.num"
+    )
+    alter_log_dirs_replication_quota_window_size_seconds: int = config_key(
+        "alter.log.dirs.replication.quota.window.size.seconds"
+    )
     replica_selector_class: str | None = config_key("replica.selector.class")
 
     # The same for the throttles of replication.

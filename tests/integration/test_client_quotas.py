@@ -85,7 +85,7 @@ async def topic_of(cluster: Cluster, connection: KafkaConnection) -> Any:
 
 
 def produce(topic: Any, size: int) -> ProduceRequest:
-    batch = write_data_batch([Record(0, 1_700_000_000_000, None, b"v" * size)])
+    batch = write_data_batch([Record(0, time.time_ns() // 1_000_000, None, b"v" * size)])
     partition = PartitionProduceData(index=0, records=batch)
     return ProduceRequest(
         acks=1,

@@ -53,7 +53,11 @@ BROKER = BrokerFigures(
         dict.fromkeys(ClientQuota, 0),
         0.5,
     ),
-    throttled_replication={"leaderreplication": 3.0, "followerreplication": 4.0},
+    throttled_replication={
+        "leaderreplication": 3.0,
+        "followerreplication": 4.0,
+        "alterlogdirsreplication": 5.0,
+    },
 )
 LISTENERS = {
     "CONTROLLER": {"open_connections": 4, "requests": 900, "bad_frames": 1},
