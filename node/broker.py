@@ -19,6 +19,7 @@ from kquorum.broker.adapters.log_dirs import LogDirWatch
 from kquorum.broker.adapters.topic_creation import AutoTopicCreation
 from kquorum.broker.apis.services import BrokerServices
 from kquorum.broker.directory_manager import DirectoryManager
+from kquorum.broker.groups.figures import GroupFigures
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.image_feed import ImageFeed, ImageObserver
 from kquorum.broker.lifecycle import BrokerLifecycle
@@ -120,6 +121,9 @@ class BrokerRole:
     def offline_log_dirs(self) -> int:
         """How many directories have failed."""
         return len(self._log_dirs.offline)
+
+    def group_figures(self) -> GroupFigures:
+        return self._data.groups.figures()
 
     def throttled_replication(self, now_ms: int) -> Mapping[str, float]:
         """Bytes/s of each throttle, by Kafka's word for it."""

@@ -29,6 +29,7 @@ from kquorum.broker.groups.committed_groups import CommittedGroup, CommittedGrou
 from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, ResolvedRegex
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
 from kquorum.broker.groups.consumer_records import Change, group_tombstones
+from kquorum.broker.groups.figures import GroupCounters
 from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.group_log import Done, GroupLog, KeyValue
 from kquorum.broker.groups.migration import can_downgrade, check_upgrade, downgraded, upgraded
@@ -144,7 +145,7 @@ FetchDone = Callable[[ErrorCode, Mapping[Place, CommittedOffset], Collection[Pla
 class GroupShard:
     """Implements `broker.groups.classic_protocol.GroupStore` and `broker.groups.consumer_protocol.ConsumerStore`.
 
-    `topics` are shared by all shards, `timings` are those of a consumer group by its id.
+    `topics` and `counters` are shared by all shards, `timings` are those of a consumer group by its id.
     """
 
     def __init__(
@@ -154,6 +155,7 @@ class GroupShard:
         new_id: Callable[[], UUID],
         topics: TopicMetadata,
         timings: Callable[[str], ConsumerTimings],
+        counters: GroupCounters,
     ) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
@@ -165,6 +167,7 @@ class GroupShard:
         self.committed = CommittedGroups()
         self.topics = topics
         self.timings = timings
+        self.counters = counters
         self.log = GroupLog(partition, self._replay_own, self._commit_to)
         self.classic = ClassicProtocol(self)
         self.consumer = ConsumerProtocol(self)
@@ -407,10 +410,10 @@ class GroupShard:
         if not is_made:
             raise GroupError(ErrorCode.group_id_not_found, f"Consumer group {group_id} not found.")
         if classic is None:
-            return Change(ConsumerGroup(group_id, _note_nothing), 0)
+            return _begun(group_id)
         tombstone: KeyValue = (encode_group_key(group_id), None)
         if classic.state is GroupState.EMPTY:
-            return Change(ConsumerGroup(group_id, _note_nothing), 0, [tombstone])
+            return _begun(group_id, tombstone)
         check_upgrade(classic, self.settings)
         made, records = upgraded(classic, self.topics)
 
@@ -652,6 +655,8 @@ class GroupShard:
         ]
 
         def written(failed: ErrorCode) -> None:
+            if failed is ErrorCode.none:
+                self.counters.offset_commits += len(records)
             done([ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large])
 
         self.write(now_ms, records, written)
@@ -767,7 +772,13 @@ class GroupShard:
         errors = [
             ErrorCode.group_subscribed_to_topic if is_used else ErrorCode.none for is_used in subscribed
         ]
-        self.write(now_ms, records, lambda failed: done(failed, errors))
+
+        def written(failed: ErrorCode) -> None:
+            if failed is ErrorCode.none:
+                self.counters.offset_deletions += len(records)
+            done(failed, errors)
+
+        self.write(now_ms, records, written)
 
     # Groups
 
@@ -840,6 +851,7 @@ class GroupShard:
                 if not self.offsets.is_in_transaction(group.group_id, place)
                 and _has_expired(group, place, found, now_ms, retention_ms)
             ]
+            self.counters.offset_expirations += len(expired)
             records += [(encode_offset_key(OffsetKey(group.group_id, *place)), None) for place in expired]
             is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group.group_id))
             if not is_used and group.state is GroupState.EMPTY and not group.pending_ids:
@@ -863,6 +875,7 @@ class GroupShard:
         records: list[KeyValue] = [
             (encode_offset_key(OffsetKey(group_id, *place)), None) for place in expired
         ]
+        self.counters.offset_expirations += len(expired)
         is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group_id))
         return records if is_used or not group.is_empty else records + group_tombstones(group)
 
@@ -886,6 +899,11 @@ class GroupShard:
 def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     known = group.members.get(member_id)
     return ConsumerMember(member_id=member_id) if known is None else known
+
+
+def _begun(group_id: str, *records: KeyValue) -> Change:
+    group = ConsumerGroup(group_id, _note_nothing)
+    return Change(group, group.epoch, list(records))
 
 
 def _note_nothing(_group_id: str, _before: Collection[str], _after: Collection[str]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kquorum.broker.groups.figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import QuotaFigures
 from kquorum.metadata.image.image import MetadataImage
@@ -59,6 +60,7 @@ class BrokerFigures:
     offline_log_dirs: int
     previous_session_ends_ms: int | None = None
     quotas: QuotaFigures | None = None
+    groups: GroupFigures | None = None
     # Bytes/s of throttled replicas, by Kafka's word for the throttle.
     throttled_replication: Mapping[str, float] = field(default_factory=dict)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
+from kquorum.broker.groups.figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.metadata.image.image import MetadataImage
@@ -58,6 +59,7 @@ BROKER = BrokerFigures(
         "followerreplication": 4.0,
         "alterlogdirsreplication": 5.0,
     },
+    groups=GroupFigures(counters=GroupCounters(), classic={}, consumer={}, offsets=0, partitions={}),
 )
 LISTENERS = {
     "CONTROLLER": {"open_connections": 4, "requests": 900, "bad_frames": 1},
