@@ -93,16 +93,20 @@ LIST: Final = Sliced(ApiKey.LIST_TRANSACTIONS, Authorized.IN_HANDLER, begin=begi
 def begin_describe(
     context: RequestContext, request: DescribeTransactionsRequest, services: BrokerServices
 ) -> Advance:
+    """An id that is named often is described once: a few bytes of a request ask for all partitions of its
+    transaction."""
     access = services.access(context)
     version = context.header.api_version
-    left = iter(request.transactional_ids)
+    left = iter(dict.fromkeys(request.transactional_ids))
     described: list[describe_transactions.TransactionState] = []
 
     def advance() -> EncodedBody | None:
-        before = len(described)
-        described.extend(_described(access, services, each) for each in islice(left, _IN_A_SLICE))
-        if len(described) - before == _IN_A_SLICE:
-            return None
+        size = 0
+        for transactional_id in left:
+            described.append(_described(access, services, transactional_id))
+            size += 1 + sum(len(topic.partitions) for topic in described[-1].topics)
+            if size >= _IN_A_SLICE:
+                return None
         response = DescribeTransactionsResponse(transaction_states=tuple(described))
         return EncodedBody(encode_body(response, version))
 

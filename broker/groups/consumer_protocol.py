@@ -46,7 +46,7 @@ from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.reconciliation import Owned, reconciled
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
 from kquorum.broker.groups.topic_metadata import TopicMetadata
-from kquorum.broker.groups.topic_regexes import RegexResolution, check_regex
+from kquorum.broker.groups.topic_regexes import MOST_REGEXES, RegexResolution, check_regex
 from kquorum.wire.consumer_group_records import Target
 from kquorum.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -328,6 +328,7 @@ class ConsumerProtocol:
             elif group.regexes[after]:
                 is_resolved = after in group.resolved
             else:
+                _check_number(group, before, after)
                 check_regex(after)
                 is_new = True
         changed = member.regex != updated.regex
@@ -688,6 +689,18 @@ def _assignment(member: ConsumerMember) -> Assignment:
             for topic_id in sorted(member.assigned)
         )
     )
+
+
+def _check_number(group: ConsumerGroup, before: str, after: str) -> None:
+    """Of the group's expressions with `after`; `before` goes if no other member has it. Kafka has no bound. Raises
+    GroupError."""
+    number = len(group.regexes) - (group.regexes[before] == 1)
+    if number >= MOST_REGEXES:
+        raise GroupError(
+            ErrorCode.invalid_regular_expression,
+            f"SubscribedTopicRegex `{after}` is refused: group {group.group_id} has {MOST_REGEXES} different "
+            "expressions already. Use one of them, or name the topics.",
+        )
 
 
 def _check_text(name: str, text: str | None) -> None:

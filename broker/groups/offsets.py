@@ -55,7 +55,8 @@ class OffsetStore:
         self._committed: Offsets = {}
         self._not_committed: deque[tuple[int, str, Place, CommittedOffset | None]] = deque()
         self._in_transactions: dict[int, dict[OffsetKey, CommittedOffset]] = {}
-        self._transactions_of: dict[OffsetKey, set[int]] = {}
+        # By group: OffsetFetch, expiry and the deletion of a topic ask for each of many groups.
+        self._transactions_of: dict[str, dict[Place, set[int]]] = {}
 
     # Reading
 
@@ -67,10 +68,10 @@ class OffsetStore:
 
     def is_in_transaction(self, group_id: str, place: Place) -> bool:
         """Whether a transaction that has not ended commits an offset there."""
-        return OffsetKey(group_id, *place) in self._transactions_of
+        return place in self._transactions_of.get(group_id, ())
 
     def in_transactions(self, group_id: str) -> list[Place]:
-        return [Place(key.topic, key.partition) for key in self._transactions_of if key.group_id == group_id]
+        return list(self._transactions_of.get(group_id, ()))
 
     @property
     def count(self) -> int:
@@ -84,12 +85,20 @@ class OffsetStore:
         _put(self._newest, key.group_id, place, found)
         self._not_committed.append((record_offset, key.group_id, place, found))
         if found is None:
-            for producer_id in self._transactions_of.pop(key, ()):
+            for producer_id in self._forget_transactions(key.group_id, place):
                 self._in_transactions[producer_id].pop(key, None)
 
     def set_in_transaction(self, producer_id: int, key: OffsetKey, found: CommittedOffset) -> None:
         self._in_transactions.setdefault(producer_id, {})[key] = found
-        self._transactions_of.setdefault(key, set()).add(producer_id)
+        of_group = self._transactions_of.setdefault(key.group_id, {})
+        of_group.setdefault(Place(key.topic, key.partition), set()).add(producer_id)
+
+    def _forget_transactions(self, group_id: str, place: Place) -> Iterable[int]:
+        of_group = self._transactions_of.get(group_id, {})
+        producers = of_group.pop(place, ())
+        if not of_group:
+            self._transactions_of.pop(group_id, None)
+        return producers
 
     def end_transaction(
         self, producer_id: int, record_offset: int, *, is_commit: bool
@@ -97,12 +106,12 @@ class OffsetStore:
         """The keys that the transaction committed. A later plain commit wins (rule G3.35)."""
         pending = self._in_transactions.pop(producer_id, {})
         for key, found in pending.items():
-            waiting = self._transactions_of[key]
+            place = Place(key.topic, key.partition)
+            waiting = self._transactions_of[key.group_id][place]
             waiting.discard(producer_id)
             if not waiting:
-                del self._transactions_of[key]
+                self._forget_transactions(key.group_id, place)
             if is_commit:
-                place = Place(key.topic, key.partition)
                 known = self.newest(key.group_id).get(place)
                 if known is None or known.record_offset < found.record_offset:
                     _put(self._newest, key.group_id, place, found)

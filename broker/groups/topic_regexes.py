@@ -1,12 +1,14 @@
 """The regular expressions by which members of consumer groups subscribe to topics (rules G9.1 to G9.10).
 
-To look through all topics takes long, so it is done part by part between other work.
+To look through all topics takes long, and so does the compilation of many expressions: it is done part by part between
+other work, one expression after the other, so that one compiled expression at a time takes memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 from kquorum.broker.coordinators.regexes import InvalidRegex, compiled
 from kquorum.broker.groups.consumer_group import ResolvedRegex
@@ -14,6 +16,8 @@ from kquorum.broker.groups.group_errors import GroupError
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 
+MOST_REGEXES: Final = 100
+"""Of one group: some bytes of an expression cost milliseconds each time that it is resolved."""
 _MATCHES_AT_ONCE: Final = 1_000
 
 
@@ -40,21 +44,31 @@ class RegexResolution:
     ) -> None:
         self._image = image
         self._may_describe = may_describe
-        self._patterns = [(regex, compiled(regex)) for regex in regexes]
         self._found: dict[str, set[str]] = {regex: set() for regex in regexes}
-        self._names: Iterator[str] = iter(image.topics.by_name)
-        self._at_once = max(_MATCHES_AT_ONCE // max(len(self._patterns), 1), 1)
+        self._left = iter(self._found.items())
+        self._topics: set[str] = set()
+        self._pattern: Any = None
+        self._names: Iterator[str] = iter(())
 
     def advance(self) -> bool:
-        """Look through some more topics; whether that were all."""
-        for _ in range(self._at_once):
-            name = next(self._names, None)
-            if name is None:
+        """Compile the next expression, or look through some more topics; whether that were all."""
+        if self._pattern is None:
+            regex, self._topics = next(self._left, (None, self._topics))
+            if regex is None:
                 return True
-            matching = [regex for regex, pattern in self._patterns if pattern.fullmatch(name)]
-            if matching and self._may_describe(name):
-                for regex in matching:
-                    self._found[regex].add(name)
+            try:
+                self._pattern = compiled(regex)
+            except InvalidRegex:
+                # Of a broker of Kafka, with other limits: it matches nothing.
+                return False
+            self._names = iter(self._image.topics.by_name)
+        looked = tuple(islice(self._names, _MATCHES_AT_ONCE))
+        self._topics.update(
+            name for name in looked if self._pattern.fullmatch(name) and self._may_describe(name)
+        )
+        if len(looked) == _MATCHES_AT_ONCE:
+            return False
+        self._pattern = None
         return False
 
     def result(self, now_ms: int) -> dict[str, ResolvedRegex]:

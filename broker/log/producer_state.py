@@ -278,6 +278,10 @@ class ProducerStates:
         waiting = self._verifications.get(producer_id)
         if waiting is None:
             waiting = _Verification(VerificationGuard(), now_ms, sequence, epoch, supports_epoch_bump)
+            if len(self._verifications) >= MOST_PRODUCERS:
+                # The one that waits longest: its batch is refused as one without a guard. Clients choose producer ids,
+                # and a verification that the coordinator refused stays until it expires.
+                del self._verifications[next(iter(self._verifications))]
             self._verifications[producer_id] = waiting
         waiting.add(sequence, epoch)
         return waiting.guard
