@@ -7,7 +7,8 @@ from typing import Any
 from unittest.mock import patch
 
 from kquorum.broker.log import producer_state
-from kquorum.broker.log.producer_state import ProducerStates
+from kquorum.broker.log.partition_log import AppendOrigin
+from kquorum.broker.log.producer_state import PreparedAppend, ProducerStates
 from kquorum.broker.replica import fetcher as fetching
 from kquorum.broker.replica import partition as partitions
 from kquorum.broker.replica.alter_partitions import AlterPartitions
@@ -336,6 +337,31 @@ def takes_any_sequence() -> Any:
 def appends_a_batch_again() -> Any:
     """A batch that a producer sends again is answered with its first offset, and not appended (KIP-98)."""
     return patch.object(ProducerStates, "_duplicate_of", lambda _self, _header: None)
+
+
+@mutant
+def acknowledges_a_repeat_at_once() -> Any:
+    """A batch that is sent again is acknowledged when its first copy is committed, not when it is known."""
+    original = Partition.append
+
+    def append(self: Any, now_ms: int, records: Any, **arguments: Any) -> Any:
+        appended = original(self, now_ms, records, **arguments)
+        return replace(appended, required_offset=0) if appended.batches.duplicate else appended
+
+    return patch.object(Partition, "append", append)
+
+
+@mutant
+def forgets_the_producers_of_a_follower() -> Any:
+    """A follower keeps the producers of what it replicates, for it may lead next."""
+    original = ProducerStates.prepare
+
+    def prepare(self: Any, headers: Any, records: Any, *, origin: AppendOrigin, **arguments: Any) -> Any:
+        if origin is AppendOrigin.REPLICATION:
+            return PreparedAppend()
+        return original(self, headers, records, origin=origin, **arguments)
+
+    return patch.object(ProducerStates, "prepare", prepare)
 
 
 @contextmanager
