@@ -34,7 +34,7 @@ _LONGEST_NAME = 240
 _HASH_BYTES = 13
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SEGMENT = re.compile(r"(\d{20})\.log")
-_PARTITION = re.compile(r".+-\d+")
+_PARTITION = re.compile(r".+-\d+(\.[0-9a-fA-F-]+-(delete|future|stray))?")
 _BESIDE_PARTITIONS = frozenset({"recovery-point-offset-checkpoint", "replication-offset-checkpoint"})
 # A batch begins with its base offset.
 _OFFSET_BYTES = 8

@@ -138,8 +138,8 @@ def verify(
     as_json: AsJson = False,
     keep: Annotated[int, typer.Option("--findings", min=1, help="Findings to show for each check.")] = 5,
 ) -> None:
-    """Check every batch, index, checkpoint and snapshot of a metadata log, of a partition's folder, or of all partitions
-    in a broker's log directory.
+    """Check every batch, index, checkpoint and snapshot of a metadata log, of a partition's folder, or of all
+    partitions of a log directory.
 
     Exit status 0: sound; 1: readable, but a rule is broken; 3: something cannot be read.
     """

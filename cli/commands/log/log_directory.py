@@ -1,4 +1,4 @@
-"""`log verify` of a broker's whole log directory: each partition's folder, and the metadata log that may lie beside them."""
+"""`log verify` of a broker's whole log directory: all partitions, and the metadata log that may lie beside them."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -54,8 +54,8 @@ def number_of(value: bytes | None) -> int | None:
 
 
 class IdempotentProducer:
-    """`leader_of` gives the partition's leader and its epoch, as metadata of some broker have them; `acknowledged` hears
-    of each batch, with its first offset."""
+    """`leader_of` gives the partition's leader and its epoch, by the metadata of some broker. `acknowledged` hears of
+    each batch, with its first offset."""
 
     def __init__(
         self,

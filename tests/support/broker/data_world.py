@@ -110,10 +110,17 @@ class Asked:
 
 
 class DataWorld:
-    def __init__(self, *, min_insync_replicas: int = 1, session_slots: int = 10, **services: Any) -> None:
+    def __init__(
+        self,
+        *,
+        min_insync_replicas: int = 1,
+        session_slots: int = 10,
+        logs: MemoryLogs | None = None,
+        **services: Any,
+    ) -> None:
         self.now_ms = NOW_MS
         self.image = IMAGE
-        self.logs = MemoryLogs()
+        self.logs = MemoryLogs() if logs is None else logs
         self.replicas = ReplicaManager(
             ReplicaSettings(BROKER, LISTENER),
             self.logs,
