@@ -2,14 +2,10 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from kquorum.cli.processes import wait_until
 from tests.integration.damaged_files import (
@@ -22,8 +18,7 @@ from tests.integration.damaged_files import (
     logs_agree,
     metadata_folder,
 )
-from tests.support.cluster import FIRST_BROKER_ID, Cluster, await_output
-from tests.support.record_load import RecordLoad, RecordReader, differing_logs, violations
+from tests.support.cluster import Cluster, await_output
 
 DISK_BYTES = 8 * 1024 * 1024
 RESERVED_BYTES = 1024 * 1024
@@ -31,9 +26,9 @@ FULL = "this node is read-only now"
 SPACE = "takes records again"
 
 
-def _mount(folder: Path, size: int) -> None:
+def _mount(folder: Path) -> None:
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         folder.rmdir()
@@ -44,27 +39,21 @@ def _unmount(folder: Path) -> None:
     subprocess.run(["umount", str(folder)], capture_output=True, check=True)
 
 
-@contextmanager
-def _small_disks(folders: Sequence[Path], size: int = DISK_BYTES) -> Iterator[list[Path]]:
-    """Each folder on a file system of its own, of so many bytes."""
+@pytest.fixture
+def small_disks(tmp_path: Path) -> Iterator[list[Path]]:
+    """Folders of nodes 1 to 3, each on a file system of its own."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     mounted: list[Path] = []
     try:
-        for folder in folders:
-            _mount(folder, size)
+        for node_id in (1, 2, 3):
+            folder = tmp_path / f"node-{node_id}"
+            _mount(folder)
             mounted.append(folder)
         yield mounted
     finally:
         for folder in mounted:
             _unmount(folder)
-
-
-@pytest.fixture
-def small_disks(tmp_path: Path) -> Iterator[list[Path]]:
-    """Folders of nodes 1 to 3."""
-    with _small_disks([tmp_path / f"node-{node_id}" for node_id in (1, 2, 3)]) as mounted:
-        yield mounted
 
 
 def cluster_on_small_disks(folder: Path, controllers: int = 3) -> Cluster:
@@ -168,48 +157,3 @@ def test_a_node_starts_on_a_full_disk(tmp_path: Path, small_disks: list[Path]) -
         filler.unlink()
         await_output(cluster, full, SPACE, WAIT_S)
         assert wait_until(lambda: is_level(cluster, full), WAIT_S), cluster.tails()
-
-
-@pytest.mark.slow
-def test_a_broker_whose_disk_is_full_loses_no_record_and_goes_on_when_there_is_space(tmp_path: Path) -> None:
-    """It has the logs of a topic's partitions and of the metadata on that disk; two other brokers have room."""
-    full = FIRST_BROKER_ID
-    with _small_disks([tmp_path / f"node-{full}"], 64 * 1024 * 1024) as disks:
-        overrides = {"min.insync.replicas": 2, "replica.lag.time.max.ms": 3_000}
-        with Cluster(tmp_path, controllers=1, brokers=3, overrides=overrides) as cluster:
-            cluster.start()
-            servers = ",".join(map(cluster.address, cluster.broker_ids))
-            admin = AdminClient({"bootstrap.servers": servers})
-            admin.create_topics([NewTopic("full", 3, 3)])["full"].result(WAIT_S)
-            reader = RecordReader(servers, "full", 3)
-            with RecordLoad(servers, "full", 3) as load:
-                load.await_more(cluster.tails)
-                filler = fill(disks[0])
-                await_output(cluster, full, "trying again until there is space", WAIT_S)
-                assert wait_until(lambda: reads_on(reader), WAIT_S), cluster.tails()
-                assert all(reader.found)
-                check_quiet(cluster, full)
-                filler.unlink()
-                load.await_more(cluster.tails, records=300)
-            assert load.errors == []
-            reader.read_on()
-            assert violations(load.acknowledged, reader.found) == []
-            assert wait_until(lambda: all_in_sync(servers), WAIT_S), cluster.tails()
-            check_quiet(cluster, full)
-            cluster.terminate_together(cluster.broker_ids)
-            folders = [cluster.data_folder(each) for each in cluster.broker_ids]
-            assert differing_logs("full", 3, folders) == []
-
-
-def reads_on(reader: RecordReader) -> bool:
-    """Not where the full broker is asked who leads: it has old metadata."""
-    try:
-        reader.read_on()
-    except KafkaException:
-        return False
-    return True
-
-
-def all_in_sync(servers: str) -> bool:
-    topics = AdminClient({"bootstrap.servers": servers}).list_topics("full", timeout=WAIT_S).topics
-    return all(len(each.isrs) == 3 for each in topics["full"].partitions.values())
