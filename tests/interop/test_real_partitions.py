@@ -14,8 +14,7 @@ from tests.interop.kafka_process import Kafka
 from tests.support.broker.disk_logs import DIRECTORY_ID, data, records_in
 from tests.support.broker.real_data import REAL_FOLDERS, copied
 
-# One start of a JVM serves a whole directory, and takes long on a busy machine.
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 NOW_MS = 1_900_000_000_000
 KEEP = LogConfig(retention_ms=-1, message_timestamp_after_max_ms=2**62)
