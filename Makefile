@@ -26,6 +26,8 @@ LOCK_ARGS ?=
 AUDIT_ARGS ?=
 LOCK_VENV := .venv-lock
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Containers often set it. Each worker of pytest would rewrite all test modules again: 13 s of its processor time.
+unexport PYTHONDONTWRITEBYTECODE
 # Tests run on the sources, which they also change in places (mutants, planted bugs).
 test test-all mutants simulate jepsen-mutants: export KQUORUM_COMPILED = 0
 

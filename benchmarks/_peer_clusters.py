@@ -37,6 +37,80 @@ import (
 
 func main() { etcdmain.Main(os.Args) }
 """
+# What etcd's own benchmark does: goroutines that write one key after the other, sixteen to a connection. It prints
+# "begin" after the warm-up, "end", and the microseconds of each write in between.
+_ETCD_CLIENT = """package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const names, aConnection = 997, 16
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func main() {
+	clients, err := strconv.Atoi(os.Args[2])
+	check(err)
+	warmUp, err := time.ParseDuration(os.Args[3])
+	check(err)
+	length, err := time.ParseDuration(os.Args[4])
+	check(err)
+	connections := make([]*clientv3.Client, (clients+aConnection-1)/aConnection)
+	for i := range connections {
+		connections[i], err = clientv3.New(clientv3.Config{Endpoints: []string{os.Args[1]}})
+		check(err)
+	}
+	value := string(make([]byte, 100))
+	var number atomic.Int64
+	drive := func(length time.Duration) [][]time.Duration {
+		found := make([][]time.Duration, clients)
+		ends := time.Now().Add(length)
+		var all sync.WaitGroup
+		for i := range found {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				client := connections[i/aConnection]
+				for now := time.Now(); now.Before(ends); {
+					_, err := client.Put(context.Background(), fmt.Sprintf("client-%d", number.Add(1)%names), value)
+					check(err)
+					done := time.Now()
+					found[i] = append(found[i], done.Sub(now))
+					now = done
+				}
+			}()
+		}
+		all.Wait()
+		return found
+	}
+	drive(warmUp)
+	fmt.Println("begin")
+	found := drive(length)
+	fmt.Println("end")
+	out := bufio.NewWriter(os.Stdout)
+	for _, some := range found {
+		for _, each := range some {
+			fmt.Fprintln(out, each.Microseconds())
+		}
+	}
+	check(out.Flush())
+}
+"""
 _GUARD = Path(__file__).parent.parent / "tests" / "interop" / "die_with_parent.py"
 _JVM = ("-server", "-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
 _BUILD_TIMEOUT_S, _START_TIMEOUT_S = 600.0, 60.0
@@ -59,7 +133,17 @@ class Side(Protocol):
 class OurSide:
     """Three controllers of the checkout in `tree`, with its compiled modules if there are some, or from its sources."""
 
-    def __init__(self, name: str, folder: Path, tree: Path, *, is_compiled: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        tree: Path,
+        *,
+        is_compiled: bool = True,
+        python: str = sys.executable,
+        compiled: Path | None = None,
+    ) -> None:
+        """`python` runs the nodes; `compiled` is where its compiled modules are, if not in the checkout."""
         self.name = name
         self._cluster = Cluster(folder, brokers=0, overrides=KAFKAS_TIMES)
         self._cluster.write_config()
@@ -67,9 +151,15 @@ class OurSide:
         environment = {**os.environ, "PYTHONPATH": str(tree)}
         if not is_compiled:
             environment[ENVIRONMENT] = "0"
+        elif compiled is not None:
+            environment[ENVIRONMENT] = str(compiled)
         self._nodes = [
             NodeProcess(
-                self._cluster.config_path, node_id, folder / f"node-{node_id}.out", environment=environment
+                self._cluster.config_path,
+                node_id,
+                folder / f"node-{node_id}.out",
+                environment=environment,
+                python=python,
             )
             for node_id in NODES
         ]
@@ -164,7 +254,7 @@ class EtcdSide:
     name = "etcd"
 
     def __init__(self, folder: Path) -> None:
-        program = _etcd()
+        program, self.client = _etcd()
         folder.mkdir(parents=True, exist_ok=True)
         ports = free_ports(2 * len(NODES))
         self.ports = dict(zip(NODES, ports[: len(NODES)], strict=True))
@@ -217,24 +307,29 @@ class EtcdSide:
         self._processes.kill()
 
 
-def _etcd() -> Path:
-    """Build etcd's server, once. Raises Unavailable."""
+def _etcd() -> tuple[Path, Path]:
+    """etcd's server and a client, built once. Raises Unavailable."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "kquorum" / f"etcd-{ETCD_VERSION}"
-    program = folder / "etcd"
-    if program.exists():
-        return program
+    program, client = folder / "etcd", folder / "put"
+    client_source = folder / "client" / "main.go"
+    if program.exists() and client.exists() and client_source.read_text() == _ETCD_CLIENT:
+        return program, client
     go = shutil.which("go")
     if go is None:
         raise Unavailable("etcd cannot be built: there is no Go (install Go 1.24 or newer)")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "main.go").write_text(_ETCD_MAIN)
+    client_source.parent.mkdir(exist_ok=True)
+    client_source.write_text(_ETCD_CLIENT)
     if not (folder / "go.mod").exists():
         _go(go, folder, "mod", "init", "kquorum-bench-etcd")
     _go(go, folder, "get", f"go.etcd.io/etcd/server/v3@{ETCD_VERSION}")
-    _go(go, folder, "build", "-o", "etcd.new", ".")
-    (folder / "etcd.new").replace(program)
-    return program
+    _go(go, folder, "get", f"go.etcd.io/etcd/client/v3@{ETCD_VERSION}")
+    for made, package in ((program, "."), (client, "./client")):
+        _go(go, folder, "build", "-o", f"{made.name}.new", package)
+        (folder / f"{made.name}.new").replace(made)
+    return program, client
 
 
 def _go(go: str, folder: Path, *words: str) -> None:

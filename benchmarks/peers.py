@@ -1,13 +1,14 @@
 """Writes to three controllers of ours, of Apache Kafka's, and to three members of etcd, side by side.
 
     python -m benchmarks.peers [--sides kquorum,etcd,kafka] [--clients 1,64,256] [--seconds 5] [--times 5]
-                               [--against CHECKOUT] [--from-sources] [--folder DIR] [--json]
+                               [--against CHECKOUT] [--from-sources] [--python PROGRAM [--compiled DIR]]
+                               [--folder DIR] [--json]
 
 All clusters run at once as real processes on loopback, with logs on disk, and are asked one after the other, round by
 round, so each round gives every side the same machine. One process is the client: it keeps N connections to the leader
 busy with one request each. A request is an AlterClientQuotas that changes one quota of one of 997 clients (one record;
-ours writes an audit note beside it); for etcd it is a Put of 100 bytes to one of 997 keys, N calls at once through
-one gRPC channel, which the Python client of gRPC makes.
+ours writes an audit note beside it); for etcd it is a Put of 100 bytes to one of 997 keys, by etcd's own client in Go,
+which is built beside its server: N goroutines, sixteen to a connection.
 
 The figures are medians over the rounds; the ratios are medians over the rounds of the ratio within a round. "processor"
 (the columns in us) is user and system time for one write: of the leader, of the busier follower, and of the client. It
@@ -15,7 +16,8 @@ moves less with the load of the machine than times of a clock do.
 
 etcd and Kafka are optional: without Go, Java or a network the benchmark says why, and prints the rest. `--against` adds
 one more side: our controllers of another checkout (two commits in turns). `--from-sources` adds our controllers without
-what `make compile` built.
+what `make compile` built. `--python` adds our controllers under another interpreter, which has what we depend on;
+with `--compiled` on the modules that were built for it (`python -m tools.compile_modules --out DIR`).
 """
 
 import argparse
@@ -34,7 +36,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, cast
 
-import grpc
 import uvloop
 
 from benchmarks._peer_clusters import (
@@ -70,8 +71,6 @@ _LENGTH_BYTES: Final = 4
 # Correlation id, tagged fields, throttle time, number of entries: then the error code of the first entry.
 _ERROR_CODE: Final = slice(_LENGTH_BYTES + 10, _LENGTH_BYTES + 12)
 _NO_ERROR: Final = bytes(2)
-_PUT = "/etcdserverpb.KV/Put"
-_VALUE: Final = bytes(100)
 
 
 class FailedError(Exception):
@@ -217,38 +216,63 @@ class QuotaWriters(Writers):
 
 
 class PutWriters(Writers):
-    """The messages of etcd's API are written by hand: key is field 1, value field 2."""
+    """etcd's own client, in a process of Go's (`_peer_clusters.EtcdSide.client`)."""
 
     def __init__(self, side: EtcdSide) -> None:
-        self.side = self._etcd = side
-        self._numbers = count()
-        self._channel: grpc.aio.Channel | None = None
+        self.side = self.etcd = side
 
-    async def open(self, clients: int) -> tuple[int, Sequence[Write]]:
-        leader_id = self._etcd.leader_id()
+    async def measured(self, clients: int, seconds: float) -> Measured:
+        leader_id = self.etcd.leader_id()
         if leader_id is None:
             raise FailedError("etcd has no leader")
-        self._channel = grpc.aio.insecure_channel(f"{LOOPBACK}:{self.side.ports[leader_id]}")
-        put = self._channel.unary_unary(_PUT)
+        client = await asyncio.create_subprocess_exec(
+            str(self.etcd.client),
+            f"{LOOPBACK}:{self.side.ports[leader_id]}",
+            str(clients),
+            f"{min(WARM_UP_S, seconds)}s",
+            f"{seconds}s",
+            stdout=asyncio.subprocess.PIPE,
+        )
+        out = client.stdout
+        assert out is not None
+        pids = [*_leader_first(self.side, leader_id), client.pid]
+        begin = await out.readline()
+        before, began_s = processor_s(pids), time.perf_counter()
+        end = await out.readline()
+        elapsed_s, after = time.perf_counter() - began_s, processor_s(pids)
+        latencies_ms = [int(line) / 1e3 for line in (await out.read()).split()]
+        if await client.wait() or (begin, end) != (b"begin\n", b"end\n") or not latencies_ms:
+            raise FailedError("etcd's client failed: see above")
+        used = [then - now for now, then in zip(before, after, strict=True)]
+        return _result(latencies_ms, elapsed_s, used[:-1], used[-1])
 
-        async def write() -> None:
-            key = b"client-%d" % (next(self._numbers) % NAMES)
-            await put(bytes((0x0A, len(key))) + key + bytes((0x12, len(_VALUE))) + _VALUE)
 
-        return leader_id, [write] * clients
+def _leader_first(side: Side, leader_id: int) -> list[int]:
+    return [side.pids[leader_id], *(pid for node_id, pid in side.pids.items() if node_id != leader_id)]
 
-    async def close(self) -> None:
-        if self._channel is not None:
-            await self._channel.close()
+
+def _result(
+    latencies_ms: Sequence[float], elapsed_s: float, used_s: Sequence[float], client_s: float
+) -> Measured:
+    """`used_s` is that of the leader, then of the followers."""
+    done = len(latencies_ms)
+    return Measured(
+        latencies_ms=latencies_ms,
+        ops_per_s=done / elapsed_s,
+        leader_us=used_s[0] / done * 1e6,
+        follower_us=max(used_s[1:]) / done * 1e6,
+        client_us=client_s / done * 1e6,
+    )
 
 
 async def measured(writers: Writers, clients: int, seconds: float) -> Measured:
+    if isinstance(writers, PutWriters):
+        return await writers.measured(clients, seconds)
     leader_id, writes = await writers.open(clients)
     try:
         await _drive(writes, min(WARM_UP_S, seconds), [])
         latencies_s: list[float] = []
-        others = [pid for node_id, pid in writers.side.pids.items() if node_id != leader_id]
-        pids = [writers.side.pids[leader_id], *others]
+        pids = _leader_first(writers.side, leader_id)
         before, own_before, began_s = processor_s(pids), _own_s(), time.perf_counter()
         await _drive(writes, seconds, latencies_s)
         elapsed_s = time.perf_counter() - began_s
@@ -256,16 +280,9 @@ async def measured(writers: Writers, clients: int, seconds: float) -> Measured:
         used = [after - then for after, then in zip(processor_s(pids), before, strict=True)]
     finally:
         await writers.close()
-    done = len(latencies_s)
-    if not done:
+    if not latencies_s:
         raise FailedError(f"{writers.side.name} acknowledged nothing in {seconds} s")
-    return Measured(
-        latencies_ms=[each * 1e3 for each in latencies_s],
-        ops_per_s=done / elapsed_s,
-        leader_us=used[0] / done * 1e6,
-        follower_us=max(used[1:]) / done * 1e6,
-        client_us=own_s / done * 1e6,
-    )
+    return _result([each * 1e3 for each in latencies_s], elapsed_s, used, own_s)
 
 
 async def _drive(writes: Sequence[Write], seconds: float, latencies_s: list[float]) -> None:
@@ -333,7 +350,7 @@ def _median(values: Any) -> float:
 
 
 def opened(
-    names: Sequence[str], folder: Path, against: Path | None, from_sources: bool, stack: ExitStack
+    names: Sequence[str], folder: Path, options: argparse.Namespace, stack: ExitStack
 ) -> list[Writers]:
     """Start the sides that can be had; says on standard error why another one cannot."""
     found: list[Writers] = []
@@ -347,11 +364,23 @@ def opened(
             continue
         stack.callback(side.close)
         found.append(writers)
-    if against is not None:
-        other = OurSide("against", folder / "against", against)
+    if options.python is not None:
+        is_compiled = options.compiled is not None
+        newer = OurSide(
+            "python",
+            folder / "python",
+            ROOT,
+            is_compiled=is_compiled,
+            python=options.python,
+            compiled=options.compiled,
+        )
+        stack.callback(newer.close)
+        found.insert(1, QuotaWriters(newer))
+    if options.against is not None:
+        other = OurSide("against", folder / "against", options.against)
         stack.callback(other.close)
         found.insert(1, QuotaWriters(other))
-    if from_sources:
+    if options.from_sources:
         plain = OurSide("sources", folder / "sources", ROOT, is_compiled=False)
         stack.callback(plain.close)
         found.insert(1, QuotaWriters(plain))
@@ -399,6 +428,8 @@ def main() -> None:
     parser.add_argument(
         "--from-sources", action="store_true", help="our sources, not compiled, as one more side"
     )
+    parser.add_argument("--python", help="another interpreter for our sources, as one more side")
+    parser.add_argument("--compiled", type=Path, help="where the modules that were built for --python are")
     parser.add_argument("--folder", type=Path, help="for the logs; a temporary one by default")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -412,11 +443,11 @@ def main() -> None:
         temporary = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="kquorum-peers-", dir=options.folder)
         )
-        sides = opened(names, Path(temporary), options.against, options.from_sources, stack)
+        sides = opened(names, Path(temporary), options, stack)
         clients = [int(each) for each in options.clients.split(",")]
         try:
             found = uvloop.run(run(sides, clients, options.times, options.seconds))
-        except (FailedError, grpc.aio.AioRpcError) as error:
+        except FailedError as error:
             raise SystemExit(f"benchmarks.peers: {error}") from None
     settings = {"rounds": options.times, "seconds": options.seconds, "pid": os.getpid()}
     tables: dict[str, Sequence[Mapping[str, object]]] = {}

@@ -13,10 +13,13 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from kquorum.broker.fetch.sessions import FetchSessions
+from kquorum.broker.fetch.slices import Slices
 from kquorum.broker.fetch.waits import Wait, Waits
 from kquorum.broker.log.errors import KafkaStorageError, LogError, NotLeaderOrFollower
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.quota.replication import ReplicationThrottle
+from kquorum.broker.replica.log_moves import LogMoves
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -37,6 +40,14 @@ class UnknownTopicId(LogError):
 
 
 @dataclass(frozen=True, slots=True)
+class FutureLog:
+    """A log that is copied into the directory, and how many offsets it lacks."""
+
+    log: PartitionLog
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
 class DirectoryUsage:
     """A log directory with the logs in it; -1 where the file system does not say how large it is."""
 
@@ -45,6 +56,7 @@ class DirectoryUsage:
     total_bytes: int = -1
     usable_bytes: int = -1
     logs: tuple[PartitionLog, ...] = ()
+    futures: tuple[FutureLog, ...] = ()
 
 
 class HostedPartitions(Protocol):
@@ -82,7 +94,7 @@ class NoPartitions:
 @dataclass(slots=True, kw_only=True)
 class DataPlane:
     """One for all listeners of a broker. `now_ms` is the node's clock; `settle_soon` has what the partitions noted done
-    when the handlers of this turn are through."""
+    when the handlers of this turn are through; `later` calls back in another turn."""
 
     partitions: HostedPartitions
     sessions: FetchSessions
@@ -91,6 +103,15 @@ class DataPlane:
     settle_soon: Callable[[], None]
     fetch_max_bytes: int
     waits: Waits = field(default_factory=Waits)
+    leader_throttle: ReplicationThrottle | None = None
+    moves: LogMoves | None = None
+    # Whether consumers are sent to the replica in their rack (`replica.selector.class`).
+    chooses_replicas: bool = False
+    later: Callable[[Callable[[], None]], object] = lambda work: work()
+    slices: Slices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slices = Slices(self.now_ms, self.later)
 
     def find(
         self, image: MetadataImage, topic: str, partition: int, topic_id: UUID | None = None
@@ -108,6 +129,17 @@ class DataPlane:
         if known is None or known.partitions.get(partition) is None:
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
         raise NotLeaderOrFollower(f"this broker has no replica of {topic}-{partition}")
+
+    def is_known(self, image: MetadataImage, topic: str, partition: int) -> bool:
+        """Whether the image has this partition. One that is here, of the image's topic of this name, is in the image:
+        so its row need not be looked up."""
+        known = image.topics.by_name.get(topic)
+        if known is None:
+            return False
+        found = self.partitions.online(TopicPartition(topic, partition))
+        return (found is not None and found.topic_id == known.id) or known.partitions.get(
+            partition
+        ) is not None
 
     def wait(self, wait: Wait) -> None:
         """A request that its first look did not answer. Its timer is set when the outbox is settled."""

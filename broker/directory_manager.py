@@ -11,12 +11,13 @@ under way at a time.
 What was assigned is forgotten: the image tells if it has to be assigned again.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kquorum.broker.directory_columns import own_replicas
 from kquorum.metadata.image.delta import MetadataDelta
@@ -43,10 +44,25 @@ _Assignment = tuple[UUID, int, int]
 
 
 class DirectoryManager:
-    """`directories` are all that the broker registers with, in any order."""
+    """`directories` are all that the broker registers with, in any order. `located` says in which of them the log of a
+    partition lies; None: it is not open, and its replica is assigned when it is. Without it there are no logs, and a
+    replica comes into the directory that holds the fewest. `on_assigned` hears of what `assign` asked for. `poke` is
+    called when a request may be due."""
 
-    def __init__(self, broker_id: int, directories: Iterable[UUID]) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        directories: Iterable[UUID],
+        *,
+        located: Callable[[UUID, int], UUID | None] | None = None,
+        on_assigned: Callable[[UUID, int, UUID], None] = lambda _topic, _partition, _directory: None,
+    ) -> None:
         self._broker_id = broker_id
+        self._located = located
+        self._on_assigned = on_assigned
+        # Directories that were asked for by `assign`; the newest wish counts.
+        self._wishes: dict[tuple[UUID, int], UUID] = {}
+        self.poke: Callable[[], None] = lambda: None
         self._directories = tuple(directories)
         self._numbers = {directory_id: number for number, directory_id in enumerate(self._directories)}
         self._online = tuple(range(len(self._directories)))
@@ -62,6 +78,11 @@ class DirectoryManager:
         """All that have failed so far: nothing is put there any more."""
         self._online = tuple(number for each, number in self._numbers.items() if each not in directories)
 
+    def assign(self, topic_id: UUID, partition_id: int, directory_id: UUID) -> None:
+        """Ask for the directory of a replica, whatever the controller has for it."""
+        self._wishes[topic_id, partition_id] = directory_id
+        self.poke()
+
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
         """What comes up is asked for a little later, in company: a topic's partitions may come one after the other."""
         was_waiting = bool(self._elsewhere)
@@ -76,18 +97,43 @@ class DirectoryManager:
         """A request, which then counts as under way; None when nothing is due."""
         if broker_epoch < 0 or now_ms < self._due_ms or not self._can_ask():
             return None
+        assignments = self._wished()
         counts = self._counts.copy()
-        assignments: list[_Assignment] = []
-        for topic_id, partition_id in islice(self._waiting(), MAX_ASSIGNMENTS_PER_REQUEST):
-            number = min(self._online, key=counts.__getitem__)
-            counts[number] += 1
-            assignments.append((topic_id, partition_id, number))
+        room = MAX_ASSIGNMENTS_PER_REQUEST - len(assignments)
+        for topic_id, partition_id in islice(self._waiting(), max(room, 0)):
+            if (topic_id, partition_id) in self._wishes:
+                continue
+            number = self._place_of(topic_id, partition_id, counts)
+            if number is not None:
+                counts[number] += 1
+                assignments.append((topic_id, partition_id, number))
+        if not assignments:
+            # The logs are not open yet.
+            self._due_ms = now_ms + RETRY_BACKOFF_MAX_MS // 10
+            return None
         self._in_flight = tuple(assignments)
         return AssignReplicasToDirsRequest(
             broker_id=self._broker_id,
             broker_epoch=broker_epoch,
             directories=_by_directory(self._directories, assignments),
         )
+
+    def _wished(self) -> list[_Assignment]:
+        """Without those of replicas that this broker has no more."""
+        found: list[_Assignment] = []
+        for key, directory_id in list(self._wishes.items()):
+            state = self._image.topics.partition(*key)
+            if state is None or self._broker_id not in state.replicas or directory_id not in self._numbers:
+                del self._wishes[key]
+            elif len(found) < MAX_ASSIGNMENTS_PER_REQUEST:
+                found.append((*key, self._numbers[directory_id]))
+        return found
+
+    def _place_of(self, topic_id: UUID, partition_id: int, counts: NDArray[np.intp]) -> int | None:
+        if self._located is None:
+            return min(self._online, key=counts.__getitem__)
+        directory_id = self._located(topic_id, partition_id)
+        return None if directory_id is None else self._numbers.get(directory_id)
 
     def handle_reply(self, now_ms: int, response: AssignReplicasToDirsResponse) -> None:
         if response.error_code is not ErrorCode.none:
@@ -102,6 +148,11 @@ class DirectoryManager:
             if partition.error_code is ErrorCode.none
         }
         self._forget(each for each in asked if each[:2] in done)
+        for topic_id, partition_id, number in asked:
+            key, directory_id = (topic_id, partition_id), self._directories[number]
+            if key in done and self._wishes.get(key) == directory_id:
+                del self._wishes[key]
+                self._on_assigned(*key, directory_id)
         if all(each[:2] in done for each in asked):
             self._failures, self._due_ms = 0, now_ms
         else:
@@ -131,7 +182,7 @@ class DirectoryManager:
 
     def _can_ask(self) -> bool:
         return bool(
-            self._elsewhere
+            (self._elsewhere or self._wishes)
             and self._online
             and not self._in_flight
             and self._image.metadata_version >= DIRECTORIES

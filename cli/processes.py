@@ -57,13 +57,15 @@ class NodeProcess:
         *,
         data_dir: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
     ) -> None:
-        """`environment` replaces this process's own, where given."""
+        """`environment` replaces this process's own, where given; `python` is the interpreter that runs the node."""
         self.node_id = node_id
         self.output_path = output_path
         self._config_path = config_path
         self._data_dir = data_dir
         self._environment = environment
+        self._python = python
         self._process: subprocess.Popen[bytes] | None = None
         self._output_start = 0
         self._was_ready = False
@@ -101,7 +103,7 @@ class NodeProcess:
         self._was_ready = False
         # The file keeps what earlier lives of the node printed: an old ready line must not count for this one.
         self._output_start = self.output_path.stat().st_size if self.output_path.exists() else 0
-        command = [sys.executable, "-P", "-m", "kquorum.cli.child", "start"]
+        command = [self._python, "-P", "-m", "kquorum.cli.child", "start"]
         command += ["--config", str(self._config_path), "--node", str(self.node_id)]
         if self._data_dir is not None:
             command += ["--data-dir", str(self._data_dir)]

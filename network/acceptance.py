@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast
 from weakref import WeakKeyDictionary
 
-from kquorum.network.connection_quota import Refusal
+from kquorum.network.connection_quota import Refusal, TooFast
 from kquorum.network.listening import Listening
 from kquorum.network.security.errors import UnnamedCertificate
 from kquorum.network.security.handshake import CONNECTION
@@ -143,6 +143,13 @@ class Acceptance(asyncio.Protocol):
             refused = "closing the connection of %s: one more than `%s` allows"
             state.warnings.warning(refused, self._lease, admission.value)
             self.abort()
+        elif isinstance(admission, TooFast):
+            state.warnings.warning(
+                "closing the connection of %s: it comes faster than %s of its address allows",
+                self._lease,
+                Refusal.ADDRESS_RATE.value,
+            )
+            self._delay = self._loop.call_later(admission.delay_s, self.abort)
         elif admission:
             self._delay = self._loop.call_later(admission, self._open_soon)
         else:

@@ -11,10 +11,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
+from kquorum.wire.protocol.api_keys import ApiKey
+
 # What is shorter has so few elements that the loop answers it in some milliseconds.
 LONG_REQUEST_BYTES: Final = 4_096
 # And reads it in twenty: an element takes less to be read than to be answered.
 LONG_BODY_BYTES: Final = 32_768
+# Of a long request whose bytes are nearly all records: with so many elements at most it is read in the loop, in ten
+# milliseconds.
+ELEMENTS_READ_IN_LOOP: Final = 2_048
+_API_KEY_BYTES: Final = 2
+_NEARLY_ALL_BYTES: Final = frozenset({ApiKey.PRODUCE.to_bytes(_API_KEY_BYTES, "big")})
 
 Result = TypeVar("Result")
 
@@ -46,3 +53,8 @@ def is_long(request: bytes) -> bool:
 
 def is_long_to_read(request: bytes) -> bool:
     return len(request) >= LONG_BODY_BYTES
+
+
+def is_nearly_all_bytes(request: bytes) -> bool:
+    """Whether a request is long because of records as a rule, which are not read with it."""
+    return request[:_API_KEY_BYTES] in _NEARLY_ALL_BYTES

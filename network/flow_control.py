@@ -24,6 +24,7 @@ class FlowControl:
         "_received",
         "_replies",
         "_state",
+        "_throttle_ends",
         "_transport",
         "address",
         "half_read_bytes",
@@ -57,6 +58,8 @@ class FlowControl:
         self._loop = loop
         self._forgetting: asyncio.TimerHandle | None = None
         self._is_forgotten = False
+        # When the connection may be read from again that exceeded a quota.
+        self._throttle_ends: asyncio.TimerHandle | None = None
         self._on_room = on_room
         self.held_bytes = self.half_read_bytes = self.held_requests = self.held_first = 0
         self.unsent_bytes = 0
@@ -72,7 +75,7 @@ class FlowControl:
 
     def may_serve(self) -> bool:
         """To be asked while a frame waits to be served."""
-        if self._output.is_full or self._has_enough_in_hand():
+        if self._throttle_ends is not None or self._output.is_full or self._has_enough_in_hand():
             return False
         if self._limits.max_in_flight_by_api and self._has_enough_of_its_api():
             return False
@@ -101,16 +104,48 @@ class FlowControl:
         if self._transport.is_closing():
             return
         is_busy = bool(self._received.backlog) or self._output.is_full or self._has_enough_in_hand()
+        is_busy = is_busy or self._throttle_ends is not None
         is_muted = not is_busy and not self._budget.may_read(self)
         if is_muted != self.is_muted:
             self._set_muted(is_muted)
         if (is_busy or is_muted) != self.is_paused:
             self._set_paused(is_busy or is_muted)
 
+    @property
+    def is_throttled(self) -> bool:
+        """Neither read from nor served, as its client has exceeded a quota."""
+        return self._throttle_ends is not None
+
+    def throttle(self, throttle_ms: int) -> None:
+        """Until so many ms have passed; a throttle that ends later already stays as it is (KIP-219)."""
+        if throttle_ms <= 0 or self._transport is LOST:
+            return
+        ends_s = self._loop.time() + throttle_ms / 1000
+        former = self._throttle_ends
+        if former is not None:
+            if former.when() >= ends_s:
+                return
+            former.cancel()
+        else:
+            self._state.counters.throttled_connections += 1
+            self._state.counters.throttles += 1
+        self._throttle_ends = self._loop.call_at(ends_s, self._end_throttle)
+
+    def _end_throttle(self) -> None:
+        self._forget_throttle()
+        self._on_room()
+
+    def _forget_throttle(self) -> None:
+        if self._throttle_ends is not None:
+            self._throttle_ends.cancel()
+            self._throttle_ends = None
+            self._state.counters.throttled_connections -= 1
+
     def end(self) -> None:
         """The connection is gone. The handler may still be at work on its requests: what they hold counts until they
         are answered, or overdue, lest clients that come and go fill the memory with them."""
         self._set_muted(False)
+        self._forget_throttle()
         self._received.end()
         self._output.end()
         self._transport = LOST

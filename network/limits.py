@@ -181,8 +181,8 @@ def _check_least(limits: object, names: tuple[str, ...], least: int) -> None:
 
 @dataclass(slots=True)
 class ServerCounters:
-    """Counts since the start, for metrics; `open_connections`, `muted_connections` and `pending_requests` are current
-    numbers. `refused_connections` is the sum of the four counters below it."""
+    """Counts since the start, for metrics; `open_connections`, `muted_connections`, `throttled_connections` and
+    `pending_requests` are current numbers. `refused_connections` is the sum of the four counters below it."""
 
     open_connections: int = 0
     accepted_connections: int = 0
@@ -209,6 +209,9 @@ class ServerCounters:
     # Connections that were not read from for want of room in the node's budget: now, and how often it began.
     muted_connections: int = 0
     mutings: int = 0
+    # Connections that were not read from because of a quota: now, and how often it began.
+    throttled_connections: int = 0
+    throttles: int = 0
 
     failed_tls_handshakes: int = 0
     successful_authentications: int = 0

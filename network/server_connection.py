@@ -58,9 +58,6 @@ class ServerConnection(asyncio.Protocol):
         self._output = Output(transport, limits.max_unsent_bytes)
         self._replies = ReplyQueue(on_answer=self._advance, on_failure=self._fail)
         self._authentication = Authentication(state.security, certificate)
-        self._serving = RequestServing(
-            state, self._replies, lease.peer, self._authentication, loop.time, self._answer_sasl
-        )
         self._deadlines = Deadlines(state, loop.time())
         self._flow_control = FlowControl(
             state,
@@ -71,6 +68,15 @@ class ServerConnection(asyncio.Protocol):
             loop,
             self._advance,
             lease.peer.host,
+        )
+        self._serving = RequestServing(
+            state,
+            self._replies,
+            lease.peer,
+            self._authentication,
+            loop.time,
+            self._answer_sasl,
+            self._flow_control.throttle,
         )
         self._advancing = False
         self._has_asked = False  # a whole request has come
@@ -169,7 +175,10 @@ class ServerConnection(asyncio.Protocol):
             self._flow_control.account()
 
     def idle_since_s(self) -> float | None:
-        is_busy = self._ending or self._replies or self._received.backlog or self._flow_control.is_muted
+        """A throttled connection is idle, whatever it has sent: the end of its client would not be noticed."""
+        flow_control = self._flow_control
+        has_sent = bool(self._received.backlog) and not flow_control.is_throttled
+        is_busy = self._ending or self._replies or has_sent or flow_control.is_muted
         return None if is_busy else self._deadlines.active_at_s
 
     def may_go_since(self) -> tuple[Claim, float] | None:

@@ -12,7 +12,7 @@ from typing import Protocol
 from kquorum.network.api_versions import ApiVersionsAnswers, ServerFeatures
 from kquorum.network.aside import Aside
 from kquorum.network.bounded_log import BoundedLog
-from kquorum.network.connection_quota import ConnectionQuota, CreationRate, Refusal
+from kquorum.network.connection_quota import ConnectionQuota, CreationRate, Refusal, TooFast
 from kquorum.network.limits import BudgetLimits, ConnectionLimits, ServerCounters, ServerLimits
 from kquorum.network.long_requests import LongRequests
 from kquorum.network.request_budget import RequestBudget
@@ -96,11 +96,18 @@ class ListenerState:
     evictable: list[tuple[tuple[Claim, float], Member]] = field(default_factory=list)
     looks_for_idle_at_s: float = -math.inf
 
-    def admit(self, lease: "Lease", address: str, now_s: float, descriptor: int) -> Refusal | float:
+    def admit(self, lease: "Lease", address: str, now_s: float, descriptor: int) -> Refusal | TooFast | float:
         """How many seconds to wait before the connection is served, or what refuses it."""
         refusal = self.shared.quota.refusal_of_address(address)
         if refusal is None and (full := self._full(descriptor)) is not None and not self._evict_one(now_s):
             refusal = full
+        if refusal is None and (too_fast := self.shared.quota.too_fast(address, now_s)) is not None:
+            self._count(Refusal.ADDRESS_RATE)
+            # It takes a descriptor until it is closed.
+            self.admitted += 1
+            self.shared.quota.take(address)
+            lease.address = address
+            return too_fast
         delay_s = None if refusal else self._delay_s(now_s)
         if delay_s is None:
             refusal = refusal or Refusal.RATE
@@ -157,7 +164,7 @@ class ListenerState:
                 counters.refused_over_listener_limit += 1
             case Refusal.ADDRESS:
                 counters.refused_over_address_limit += 1
-            case Refusal.RATE:
+            case Refusal.RATE | Refusal.ADDRESS_RATE:
                 counters.refused_over_creation_rate += 1
 
 

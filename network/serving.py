@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kquorum.network.aside import is_long_to_read
+from kquorum.network.aside import ELEMENTS_READ_IN_LOOP, is_long_to_read, is_nearly_all_bytes
 from kquorum.network.authentication import BEFORE_AUTHENTICATION, Authentication
 from kquorum.network.replies import PendingReply, ReplyQueue, nothing
 from kquorum.network.request_budget import AnswerInMaking
@@ -11,7 +11,7 @@ from kquorum.network.requests import RequestContext
 from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.server_state import Claim, Peer, ServerState
 from kquorum.network.turns import goes_first
-from kquorum.wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError, TooManyElements
 from kquorum.wire.message_schema import Request, Response
 from kquorum.wire.messages.api_versions import ApiVersionsRequest
 from kquorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -45,7 +45,8 @@ class Reading:
 
 
 class RequestServing:
-    """Of one connection. `on_sasl` gets the answers to SASL requests, with their replies."""
+    """Of one connection. `on_sasl` gets the answers to SASL requests, with their replies; `throttle` mutes the
+    connection for some ms."""
 
     __slots__ = (
         "_authentication",
@@ -56,6 +57,7 @@ class RequestServing:
         "_replies",
         "_requests_before_login",
         "_state",
+        "_throttle",
         "claim",
     )
 
@@ -67,6 +69,7 @@ class RequestServing:
         authentication: Authentication,
         now_s: Callable[[], float],
         on_sasl: Callable[[SaslAnswer, Callable[[], None]], None],
+        throttle: Callable[[int], None],
     ) -> None:
         self._state = state
         self._replies = replies
@@ -78,6 +81,7 @@ class RequestServing:
         self.claim = Claim.NOTHING_ASKED
         self._now_s = now_s
         self._on_sasl = on_sasl
+        self._throttle = throttle
 
     def serve(self, frame: bytes, received_at_s: float) -> Reading | None:
         """A long request is only begun: the next one is not to be served before it is read.
@@ -110,8 +114,9 @@ class RequestServing:
             self._open(context, api, received_at_s)(refusal)
             return None
         most_elements = state.limits.max_elements(header.api_key)
-        if not is_long_to_read(frame):
-            request, context.elements = read_request(api.api_key, api.version, frame, position, most_elements)
+        read_here = _read_here(frame, api, position, most_elements)
+        if read_here is not None:
+            request, context.elements = read_here
             self._note_claim(frame)
             reply = self._open(context, api, received_at_s)
             if context.elements:
@@ -135,7 +140,7 @@ class RequestServing:
 
     def end(self) -> None:
         """The connection is gone: refer to it no more."""
-        self._on_sasl = nothing
+        self._on_sasl = self._throttle = nothing
 
     def _note_claim(self, frame: bytes) -> None:
         if self.claim is not Claim.NODE:
@@ -192,6 +197,7 @@ class RequestServing:
             is_gone=self._is_gone,
             when_gone=self._replies.when_closed,
             making=AnswerInMaking(self._state.shared.budget, self._peer.host),
+            throttle=self._throttle,
         )
 
     def _is_gone(self) -> bool:
@@ -224,6 +230,22 @@ class RequestServing:
         raise Refused(
             f"{header_text(header)} came after the session had expired without authenticating again"
         )
+
+
+def _read_here(
+    frame: bytes, api: ApiVersion, position: int, most_elements: int
+) -> tuple[Request[Response], int] | None:
+    """The body and the number of its elements; None if it takes long to read. Raises DecodeError."""
+    if not is_long_to_read(frame):
+        return read_request(api.api_key, api.version, frame, position, most_elements)
+    if not is_nearly_all_bytes(frame):
+        return None
+    try:
+        return read_request(
+            api.api_key, api.version, frame, position, min(most_elements, ELEMENTS_READ_IN_LOOP)
+        )
+    except TooManyElements:
+        return None
 
 
 def request_text(frame: bytes) -> str:

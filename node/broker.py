@@ -6,6 +6,7 @@ The order of the start is Kafka's: clients cannot connect before the controller 
 import asyncio
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,8 @@ from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.image_feed import ImageFeed, ImageObserver
 from kquorum.broker.lifecycle import BrokerLifecycle
 from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.quota.client_quotas import ClientQuotas
+from kquorum.broker.quota.rate import Windows
 from kquorum.broker.repeated_requests import RepeatedRequests
 from kquorum.metadata.adapters.listener import server_features
 from kquorum.metadata.adapters.request_bounds import RequestBounds
@@ -81,7 +84,6 @@ class BrokerRole:
         self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.random_source)
         self.servers: list[KafkaServer] = []
         self._runner: LifecycleRunner | None = None
-        self._directories = DirectoryManager(config.node_id, folders.log_directory_ids)
         self._managers: list[ManagerRunner[Any]] = []
         self._listener: BrokerListener | None = None
         self._topic_creation: AutoTopicCreation | None = None
@@ -92,6 +94,16 @@ class BrokerRole:
             member.random_source,
             lambda: self.lifecycle.broker_epoch,
             self._handle_failed_directory,
+        )
+        self._directories = DirectoryManager(
+            config.node_id,
+            folders.log_directory_ids,
+            located=self._data.directory_of,
+            on_assigned=self._data.moves.assigned,
+        )
+        self.quotas = ClientQuotas(
+            lambda: self._cache.image.client_quotas,
+            Windows(config.quota_window_num, config.quota_window_size_seconds * 1_000),
         )
         directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
         self._log_dirs = LogDirWatch(
@@ -108,6 +120,15 @@ class BrokerRole:
     def offline_log_dirs(self) -> int:
         """How many directories have failed."""
         return len(self._log_dirs.offline)
+
+    def throttled_replication(self, now_ms: int) -> Mapping[str, float]:
+        """Bytes/s of each throttle, by Kafka's word for it."""
+        throttles = self._data.throttles
+        return {
+            "leaderreplication": throttles.leader.per_second(now_ms),
+            "followerreplication": throttles.follower.per_second(now_ms),
+            "alterlogdirsreplication": throttles.moves.per_second(now_ms),
+        }
 
     async def start(self) -> None:
         """After `attach`; returns once the broker serves clients. Raises CannotListen, or NotRegistered when no
@@ -162,7 +183,8 @@ class BrokerRole:
         data.poke_alter_partition = self._run("alter-partition", data.replicas.alter_partitions).poke
         data.producer_ids.poke = self._run("producer-ids", data.producer_ids).poke
         where = self._directories
-        self._run("directory-assignments", where, where.handle_image)
+        where.poke = self._run("directory-assignments", where, where.handle_image).poke
+        data.assign_directory = where.assign
         # Last: what the other managers are to ask for comes from it.
         self._feed.observers.append(data.observe)
         self._listener = self._new_listener()
@@ -237,6 +259,7 @@ class BrokerRole:
             log_dirs=self._folders.log_directory_paths,
             data=data.plane,
             groups=data.groups,
+            quotas=self.quotas,
             authorizer=gate_of(self._config, self._clock.now_ms),
         )
         return BrokerListener(services, bounds=RequestBounds(self._config.kquorum_request_max_entries))

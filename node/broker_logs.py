@@ -9,7 +9,9 @@ from uuid import UUID
 
 from kquorum.broker.adapters.log.disk_log import DiskLog
 from kquorum.broker.adapters.log.log_manager import DiskWork, LogManager
+from kquorum.broker.log.errors import KafkaStorageError
 from kquorum.broker.replica.partition import TopicPartition
+from kquorum.metadata.image.directories import is_reserved
 from kquorum.storage.errors import EnvironmentFault
 
 log = logging.getLogger("broker.log_manager")
@@ -38,7 +40,8 @@ class CleanerPace:
 
 
 class BrokerLogs:
-    """Implements broker.replica.replica_manager.PartitionLogs. Made and used on the loop."""
+    """Implements broker.replica.replica_manager.PartitionLogs and broker.replica.log_moves.MovingLogs. Made and used on
+    the loop."""
 
     def __init__(
         self, manager: LogManager, now_ms: Callable[[], int], *, cleaner_backoff_ms: int | None = None
@@ -49,6 +52,9 @@ class BrokerLogs:
         self._cleaner_backoff_ms = cleaner_backoff_ms
         self._tasks: list[asyncio.Task[None]] = []
         self._running = set[asyncio.Future[None]]()
+        self._flushes = set[asyncio.Task[None]]()
+        self.preferred: Callable[[TopicPartition], UUID | None] = lambda _partition: None
+        """The directory that an administrator asked for before there was a log."""
 
     @property
     def manager(self) -> LogManager:
@@ -57,7 +63,20 @@ class BrokerLogs:
     def open(
         self, topic_partition: TopicPartition, topic_id: UUID, *, directory_id: UUID, is_new: bool
     ) -> DiskLog:
-        return self._manager.get_or_create(
+        manager = self._manager
+        if manager.get(*topic_partition) is None:
+            future = manager.futures.get(topic_partition)
+            if future is None:
+                preferred = self.preferred(topic_partition)
+                if preferred is not None and is_reserved(directory_id):
+                    directory_id = preferred
+            elif future.topic_id == topic_id and (
+                directory_id == future.directory_id or not manager.offline_dirs
+            ):
+                # A crash or a failed disk between the two renames of a move; and of a log whose disk was replaced, the
+                # copy is what there is.
+                return manager.promote_future(*topic_partition, now_ms=self._now_ms())
+        return manager.get_or_create(
             *topic_partition, topic_id, now_ms=self._now_ms(), directory_id=directory_id, is_new=is_new
         )
 
@@ -65,6 +84,40 @@ class BrokerLogs:
         found = self._manager.get(*topic_partition)
         if found is None or found.topic_id == topic_id:
             self._manager.delete(*topic_partition, now_ms=self._now_ms())
+
+    # MovingLogs, for moves between the directories
+
+    def future(self, topic_partition: TopicPartition) -> DiskLog | None:
+        return self._manager.futures.get(topic_partition)
+
+    def has_log(self, topic_partition: TopicPartition) -> bool:
+        return self._manager.get(*topic_partition) is not None
+
+    def open_future(self, topic_partition: TopicPartition, topic_id: UUID, directory_id: UUID) -> DiskLog:
+        return self._manager.get_or_create(
+            *topic_partition, topic_id, now_ms=self._now_ms(), directory_id=directory_id, is_future=True
+        )
+
+    def delete_future(self, topic_partition: TopicPartition) -> None:
+        if topic_partition in self._manager.futures:
+            self._manager.delete(*topic_partition, now_ms=self._now_ms(), is_future=True)
+
+    def promote_future(self, topic_partition: TopicPartition) -> DiskLog:
+        return self._manager.promote_future(*topic_partition, now_ms=self._now_ms())
+
+    def is_as_durable(self, topic_partition: TopicPartition) -> bool:
+        current = self._manager.logs.get(topic_partition)
+        future = self._manager.futures.get(topic_partition)
+        if current is None or future is None:
+            raise KafkaStorageError("a log directory has failed, and what was there is gone")
+        return future.recovery_point >= current.recovery_point
+
+    def flush_future(self, topic_partition: TopicPartition) -> None:
+        work = self._manager.begin_future_flush(*topic_partition)
+        if work is not None:
+            task = asyncio.get_running_loop().create_task(self._finish((work,)))
+            self._flushes.add(task)
+            task.add_done_callback(self._flushes.discard)
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """The log manager writes them from its logs, with its other checkpoints."""

@@ -12,17 +12,21 @@ from kquorum.broker.adapters.data_plane import DataPlaneRunner
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager, ManagerIntervals
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
-from kquorum.broker.data_plane import DataPlane, DirectoryUsage
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
+from kquorum.broker.data_plane import DataPlane, DirectoryUsage, FutureLog
+from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.waits import Waits
 from kquorum.broker.groups.coordinator import GroupCoordinator
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC
-from kquorum.broker.groups.settings import GroupSettings
+from kquorum.broker.groups.settings import ConsumerGroupConfigs, GroupSettings, MigrationPolicy
 from kquorum.broker.internal_topics import creatable_topic
 from kquorum.broker.log.log_config import log_config
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.quota.rate import Windows
+from kquorum.broker.quota.replication import ReplicationThrottles
 from kquorum.broker.replica.fetcher import FetcherSettings
+from kquorum.broker.replica.log_moves import LogMoves
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, is_stray
 from kquorum.metadata.configs.resolution import NodeConfigs
@@ -31,6 +35,8 @@ from kquorum.metadata.controller.topics.topic_configs import effective_topic_con
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.image.metadata_version import DIRECTORIES
+from kquorum.network.turns import Work, turns_of
 from kquorum.node.broker_logs import BrokerLogs, CleanerPace
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import inter_broker_listener
@@ -69,6 +75,24 @@ class BrokerData:
             clock.now_ms,
             cleaner_backoff_ms=config.log_cleaner_backoff_ms if config.log_cleaner_enable else None,
         )
+        self.throttles = ReplicationThrottles(
+            config.node_id,
+            Windows(
+                config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1_000
+            ),
+            Windows(
+                config.alter_log_dirs_replication_quota_window_num,
+                config.alter_log_dirs_replication_quota_window_size_seconds * 1_000,
+            ),
+        )
+        self.assign_directory: Callable[[UUID, int, UUID], None] = lambda _topic, _partition, _directory: None
+        self.moves = LogMoves(
+            self.logs,
+            self.throttles.moves,
+            self._assign_directory,
+            lambda: self._image.metadata_version >= DIRECTORIES,
+        )
+        self.logs.preferred = self.moves.preferred
         self.replicas = ReplicaManager(
             ReplicaSettings(
                 config.node_id,
@@ -87,6 +111,8 @@ class BrokerData:
                 config.replica_fetch_backoff_ms,
             ),
             min_insync_replicas=self._min_insync_replicas,
+            quota=self.throttles.follower,
+            places=self.moves,
         )
         self.producer_ids = ProducerIds(config.node_id)
         waits = Waits()
@@ -96,8 +122,11 @@ class BrokerData:
             lambda: settings,
             lambda: UUID(int=random_source.randint(0, (1 << 128) - 1)),
             lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
+            ConsumerGroupConfigs(self._node_configs_in).timings,
         )
-        self._runner = DataPlaneRunner(self.replicas, waits, clock.now_ms, self._ask_controller, self.groups)
+        self._runner = DataPlaneRunner(
+            self.replicas, waits, clock.now_ms, self._ask_controller, [self.groups], self.moves
+        )
         self.plane = DataPlane(
             partitions=self,
             sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),
@@ -106,6 +135,10 @@ class BrokerData:
             settle_soon=self._runner.settle_soon,
             fetch_max_bytes=config.fetch_max_bytes,
             waits=waits,
+            later=lambda work: turns_of(asyncio.get_running_loop()).ask(Work(work)),
+            leader_throttle=self.throttles.leader,
+            moves=self.moves,
+            chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,
         )
         self._fetchers = ReplicaFetchers(
             self.replicas,
@@ -131,12 +164,32 @@ class BrokerData:
     def all_online(self) -> Iterable[Partition]:
         return self.replicas.all_online()
 
+    def _is_hosted(self, topic_partition: TopicPartition) -> bool:
+        return self.online(topic_partition) is not None or self.is_offline(topic_partition)
+
+    def _assign_directory(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
+        self.assign_directory(topic_id, index, directory_id)
+
+    def directory_of(self, topic_id: UUID, index: int) -> UUID | None:
+        """Of the log of a partition that is open here."""
+        topic = self._image.topics.by_id.get(topic_id)
+        found = None if topic is None else self.online(TopicPartition(topic.name, index))
+        return None if found is None or found.topic_id != topic_id else found.log.directory_id
+
     def directories(self) -> Mapping[UUID, DirectoryUsage]:
+        futures: dict[UUID, list[FutureLog]] = {}
+        for move in self.moves.moves.values():
+            futures.setdefault(move.future.directory_id, []).append(FutureLog(move.future, move.lag))
         logs: dict[UUID, list[PartitionLog]] = {}
         for partition in self.replicas.all_online():
             logs.setdefault(partition.log.directory_id, []).append(partition.log)
         return {
-            directory_id: _usage(path, tuple(logs.get(directory_id, ())), directory_id in self._failed)
+            directory_id: _usage(
+                path,
+                tuple(logs.get(directory_id, ())),
+                tuple(futures.get(directory_id, ())),
+                directory_id in self._failed,
+            )
             for directory_id, path in self._paths.items()
         }
 
@@ -163,7 +216,11 @@ class BrokerData:
             log.warning("%s", trouble)
         await self.logs.load(is_stray_log)
         self._has_started = True
+        self.throttles.begin(self._image, self.node_configs())
         self.replicas.begin(self._clock.now_ms(), self._image)
+        self.moves.drop_unowned(
+            [TopicPartition(*each) for each in self.logs.manager.futures], self._is_hosted
+        )
         self.groups.begin(self._image)
         self._runner.start()
         self._settle()
@@ -181,6 +238,7 @@ class BrokerData:
 
     def directory_failed(self, directory_id: UUID) -> None:
         self._failed.add(directory_id)
+        self.moves.directory_failed(directory_id)
         self.replicas.directory_failed(directory_id)
         self._settle()
 
@@ -220,6 +278,7 @@ class BrokerData:
         changed = delta.changed_configs
         if not changed:
             return
+        self.throttles.change(self._image, changed, self.node_configs())
         topics = {topic for topic, _ in self.logs.manager.logs}
         if all(each.type == TOPIC for each in changed):
             topics &= {each.name for each in changed}
@@ -245,7 +304,10 @@ class BrokerData:
         return {each.name: each.value for each in found if each.value is not None}
 
     def node_configs(self) -> NodeConfigs:
-        return NodeConfigs.of(self._image, self._config.node_id, self._config.as_kafka_keys())
+        return self._node_configs_in(self._image)
+
+    def _node_configs_in(self, image: MetadataImage) -> NodeConfigs:
+        return NodeConfigs.of(image, self._config.node_id, self._config.as_kafka_keys())
 
     def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
         own: Mapping[str, str] = image.configs.resources.get(ConfigResource(TOPIC, topic), {})
@@ -268,14 +330,27 @@ def _group_settings(config: NodeConfig) -> GroupSettings:
         retention_ms=config.offsets_retention_minutes * 60_000,
         retention_check_ms=config.offsets_retention_check_interval_ms,
         compression_codec=config.offsets_topic_compression_codec,
+        protocols=frozenset(config.group_coordinator_rebalance_protocols),
+        consumer_max_size=config.group_consumer_max_size,
+        consumer_assignors=tuple(config.group_consumer_assignors),
+        consumer_migration=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+        consumer_regex_refresh_ms=config.group_consumer_regex_refresh_interval_ms,
     )
 
 
-def _usage(path: Path, logs: tuple[PartitionLog, ...], is_offline: bool) -> DirectoryUsage:
+def _usage(
+    path: Path, logs: tuple[PartitionLog, ...], futures: tuple[FutureLog, ...], is_offline: bool
+) -> DirectoryUsage:
     if is_offline:
         return DirectoryUsage(str(path.absolute()), is_offline=True)
     try:
         disk = shutil.disk_usage(path)
     except OSError:
-        return DirectoryUsage(str(path.absolute()), logs=logs)
-    return DirectoryUsage(str(path.absolute()), total_bytes=disk.total, usable_bytes=disk.free, logs=logs)
+        return DirectoryUsage(str(path.absolute()), logs=logs, futures=futures)
+    return DirectoryUsage(
+        str(path.absolute()),
+        total_bytes=disk.total,
+        usable_bytes=disk.free,
+        logs=logs,
+        futures=futures,
+    )

@@ -26,12 +26,14 @@ class NodeInspectSource:
         commits: CommitWatch,
         image: Callable[[], MetadataImage],
         local_image: Callable[[], MetadataImage] | None = None,
+        min_insync_replicas: int = 1,
     ) -> None:
         """`local_image` is the newest where that is another than the committed one: at a controller."""
         self._member = member
         self._commits = commits
         self._image = image
         self._local_image = local_image or image
+        self.min_insync_replicas = min_insync_replicas
         self._callbacks: list[ImageCallback] = []
 
     @property

@@ -66,6 +66,18 @@ _OF_GROUPS = (
     ApiKey.SYNC_GROUP,
 )
 _GROUP_ELEMENTS = 20_000
+# Of these a broker looks up each partition, some 5 microseconds each beside what is done in slices.
+_OF_RECORDS = (
+    ApiKey.DELETE_RECORDS,
+    ApiKey.DESCRIBE_LOG_DIRS,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.PRODUCE,
+    ApiKey.WRITE_TXN_MARKERS,
+)
+_RECORDS_ELEMENTS = 20_000
 _SMALL_ELEMENTS, _SMALL_BYTES = 4_096, 1_048_576
 # Kafka's brokers assign 2,250 replicas in one request.
 _ASSIGNED_ELEMENTS = 10_000
@@ -102,6 +114,7 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
     by_api: dict[int, int] = dict.fromkeys(_COSTLY, most // 4)
     by_api |= dict.fromkeys(_SMALL, min(most, _SMALL_ELEMENTS))
     by_api |= dict.fromkeys(_OF_GROUPS, min(most, _GROUP_ELEMENTS))
+    by_api |= dict.fromkeys(_OF_RECORDS, min(most, _RECORDS_ELEMENTS))
     bytes_by_api: dict[int, int] = {
         api_key: _USUAL_BYTES for api_key in ApiKey if api_key not in _WITHOUT_USUAL
     }

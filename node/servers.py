@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.metadata.quota_precedence import ConnectionRates
 from kquorum.network.api_versions import ServerFeatures
 from kquorum.network.requests import Admission, admit_all
 from kquorum.network.security.listener_security import ListenerSecurity
@@ -49,9 +50,11 @@ def kafka_servers(
     now_ms: Callable[[], int],
     admission: Admission = admit_all,
 ) -> list[KafkaServer]:
-    """`image` has the credentials of users. Raises SecurityConfigError, which `check_security` has found before."""
+    """`image` has the credentials of users and the quotas of addresses. Raises SecurityConfigError, which
+    `check_security` has found before."""
     lookup = image_lookup(config, image, now_ms)
     shared = shared_limits(config)
+    shared.quota.rate_of_address = ConnectionRates(lambda: image().client_quotas).of
     return [
         KafkaServer(
             host=listener.host,

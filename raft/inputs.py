@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from kquorum.raft.messages import Request, Response
 from kquorum.raft.voters import QuorumRecord
@@ -14,21 +15,39 @@ class FailureReason(Enum):
     UNSUPPORTED_VERSION = "unsupported version"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class RequestReceived:
     """A peer asks; the answer comes out as an `OutboundResponse` with the same `request_id`, perhaps much later."""
 
-    request_id: int
-    request: Request
+    request_id: Final[int]
+    request: Final[Request]
+
+    def __init__(
+        self,
+        request_id: int,
+        request: Request,
+    ) -> None:
+        self.request_id = request_id
+        self.request = request
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class ResponseReceived:
     """A peer's answer to the `OutboundRequest` with this `correlation_id`."""
 
-    correlation_id: int
-    source_id: int
-    response: Response
+    correlation_id: Final[int]
+    source_id: Final[int]
+    response: Final[Response]
+
+    def __init__(
+        self,
+        correlation_id: int,
+        source_id: int,
+        response: Response,
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.source_id = source_id
+        self.response = response
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +57,7 @@ class RequestFailed:
     reason: FailureReason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class LogFlushed:
     """All up to `end_offset` (exclusive) is on stable storage.
 
@@ -46,8 +65,16 @@ class LogFlushed:
     before a truncation says nothing of the bytes written after it, and the core ignores it.
     """
 
-    end_offset: int
-    truncations: int
+    end_offset: Final[int]
+    truncations: Final[int]
+
+    def __init__(
+        self,
+        end_offset: int,
+        truncations: int,
+    ) -> None:
+        self.end_offset = end_offset
+        self.truncations = truncations
 
 
 @dataclass(frozen=True, slots=True)

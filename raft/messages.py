@@ -6,6 +6,7 @@ partition (cluster id, topic), and then epoch and leader mean nothing.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 from kquorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, Endpoint, ReplicaKey, VersionRange
@@ -80,46 +81,129 @@ class EndQuorumEpochResponse:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class FetchRequest:
     """`high_watermark` is what the sender knows (KIP-1166): -1 unknown, None when its version cannot say.
 
     `annotation` is what the state machines of our nodes have to say to each other; the core does not look at it.
     """
 
-    cluster_id: str | None
-    replica: ReplicaKey
-    current_leader_epoch: int
-    fetch_offset: int
-    last_fetched_epoch: int
-    max_wait_ms: int
-    max_bytes: int
-    high_watermark: int | None = None
-    annotation: bytes = b""
+    cluster_id: Final[str | None]
+    replica: Final[ReplicaKey]
+    current_leader_epoch: Final[int]
+    fetch_offset: Final[int]
+    last_fetched_epoch: Final[int]
+    max_wait_ms: Final[int]
+    max_bytes: Final[int]
+    high_watermark: Final[int | None]
+    annotation: Final[bytes]
+
+    def __init__(
+        self,
+        *,
+        cluster_id: str | None,
+        replica: ReplicaKey,
+        current_leader_epoch: int,
+        fetch_offset: int,
+        last_fetched_epoch: int,
+        max_wait_ms: int,
+        max_bytes: int,
+        high_watermark: int | None = None,
+        annotation: bytes = b"",
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.replica = replica
+        self.current_leader_epoch = current_leader_epoch
+        self.fetch_offset = fetch_offset
+        self.last_fetched_epoch = last_fetched_epoch
+        self.max_wait_ms = max_wait_ms
+        self.max_bytes = max_bytes
+        self.high_watermark = high_watermark
+        self.annotation = annotation
+
+    def with_annotation(self, annotation: bytes) -> "FetchRequest":
+        return FetchRequest(
+            cluster_id=self.cluster_id,
+            replica=self.replica,
+            current_leader_epoch=self.current_leader_epoch,
+            fetch_offset=self.fetch_offset,
+            last_fetched_epoch=self.last_fetched_epoch,
+            max_wait_ms=self.max_wait_ms,
+            max_bytes=self.max_bytes,
+            high_watermark=self.high_watermark,
+            annotation=annotation,
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class LogSlice:
     """Whole batches from `start_offset`, at least one, up to `max_bytes`; the adapter reads them off the log."""
 
-    start_offset: int
-    max_bytes: int
+    start_offset: Final[int]
+    max_bytes: Final[int]
+
+    def __init__(
+        self,
+        start_offset: int,
+        max_bytes: int,
+    ) -> None:
+        self.start_offset = start_offset
+        self.max_bytes = max_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class FetchResponse:
     """`records` is a slice of the log where the core answers, and bytes where the core receives."""
 
-    error: ErrorCode = ErrorCode.none
-    is_top_level: bool = False
-    leader_id: int = NO_LEADER
-    leader_epoch: int = 0
-    leader_endpoints: tuple[Endpoint, ...] = ()
-    high_watermark: int = UNKNOWN_OFFSET
-    log_start_offset: int = UNKNOWN_OFFSET
-    diverging: OffsetAndEpoch | None = None
-    snapshot_id: OffsetAndEpoch | None = None
-    records: LogSlice | bytes = b""
+    error: Final[ErrorCode]
+    is_top_level: Final[bool]
+    leader_id: Final[int]
+    leader_epoch: Final[int]
+    leader_endpoints: Final[tuple[Endpoint, ...]]
+    high_watermark: Final[int]
+    log_start_offset: Final[int]
+    diverging: Final[OffsetAndEpoch | None]
+    snapshot_id: Final[OffsetAndEpoch | None]
+    records: Final[LogSlice | bytes]
+
+    def __init__(
+        self,
+        *,
+        error: ErrorCode = ErrorCode.none,
+        is_top_level: bool = False,
+        leader_id: int = NO_LEADER,
+        leader_epoch: int = 0,
+        leader_endpoints: tuple[Endpoint, ...] = (),
+        high_watermark: int = UNKNOWN_OFFSET,
+        log_start_offset: int = UNKNOWN_OFFSET,
+        diverging: OffsetAndEpoch | None = None,
+        snapshot_id: OffsetAndEpoch | None = None,
+        records: LogSlice | bytes = b"",
+    ) -> None:
+        self.error = error
+        self.is_top_level = is_top_level
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.leader_endpoints = leader_endpoints
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.diverging = diverging
+        self.snapshot_id = snapshot_id
+        self.records = records
+
+    def with_records(self, records: bytes) -> "FetchResponse":
+        return FetchResponse(
+            error=self.error,
+            is_top_level=self.is_top_level,
+            leader_id=self.leader_id,
+            leader_epoch=self.leader_epoch,
+            leader_endpoints=self.leader_endpoints,
+            high_watermark=self.high_watermark,
+            log_start_offset=self.log_start_offset,
+            diverging=self.diverging,
+            snapshot_id=self.snapshot_id,
+            records=records,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """What the core asks its driver to do (`Ready`), and the outbox that collects it during a turn."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from kquorum.raft.messages import Request, Response
 from kquorum.raft.voters import Endpoint, ReplicaKey, VoterSet
@@ -16,23 +17,43 @@ class QuorumState:
     voted: ReplicaKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class OutboundRequest:
     """To be sent to `destination_id`; a negative id is a bootstrap server (-2, -3, ... in the config's order).
 
     `endpoint` is where that node listens as the core knows; None leaves it to the transport's own table.
     """
 
-    correlation_id: int
-    destination_id: int
-    request: Request
-    endpoint: Endpoint | None = None
+    correlation_id: Final[int]
+    destination_id: Final[int]
+    request: Final[Request]
+    endpoint: Final[Endpoint | None]
+
+    def __init__(
+        self,
+        correlation_id: int,
+        destination_id: int,
+        request: Request,
+        endpoint: Endpoint | None = None,
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.destination_id = destination_id
+        self.request = request
+        self.endpoint = endpoint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class OutboundResponse:
-    request_id: int
-    response: Response
+    request_id: Final[int]
+    response: Final[Response]
+
+    def __init__(
+        self,
+        request_id: int,
+        response: Response,
+    ) -> None:
+        self.request_id = request_id
+        self.response = response
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +113,7 @@ class SnapshotChunk:
     size: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class Ready:
     """The driver carries this out field by field, in the order of declaration.
 
@@ -117,21 +138,56 @@ class Ready:
     9. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
     """
 
-    truncate_to: int | None = None
-    append: tuple[LogBatch, ...] = ()
-    snapshot_chunks: tuple[SnapshotChunk, ...] = ()
-    load_snapshot: OffsetAndEpoch | None = None
-    quorum_state: QuorumState | None = None
-    requests: tuple[OutboundRequest, ...] = ()
-    responses: tuple[OutboundResponse, ...] = ()
-    high_watermark: int | None = None
-    leader: LeaderAndEpoch | None = None
-    voters_changed: VotersChanged | None = None
-    reads: tuple[ReadConfirmed | ReadRefused, ...] = ()
-    role_changes: tuple[RoleChanged, ...] = ()
-    has_caught_up: bool = False
-    deadline_ms: int | None = None
-    is_shut_down: bool = False
+    truncate_to: int | None
+    append: tuple[LogBatch, ...]
+    snapshot_chunks: tuple[SnapshotChunk, ...]
+    load_snapshot: OffsetAndEpoch | None
+    quorum_state: QuorumState | None
+    requests: tuple[OutboundRequest, ...]
+    responses: tuple[OutboundResponse, ...]
+    high_watermark: int | None
+    leader: LeaderAndEpoch | None
+    voters_changed: VotersChanged | None
+    reads: tuple[ReadConfirmed | ReadRefused, ...]
+    role_changes: tuple[RoleChanged, ...]
+    has_caught_up: bool
+    deadline_ms: int | None
+    is_shut_down: bool
+
+    def __init__(
+        self,
+        *,
+        truncate_to: int | None = None,
+        append: tuple[LogBatch, ...] = (),
+        snapshot_chunks: tuple[SnapshotChunk, ...] = (),
+        load_snapshot: OffsetAndEpoch | None = None,
+        quorum_state: QuorumState | None = None,
+        requests: tuple[OutboundRequest, ...] = (),
+        responses: tuple[OutboundResponse, ...] = (),
+        high_watermark: int | None = None,
+        leader: LeaderAndEpoch | None = None,
+        voters_changed: VotersChanged | None = None,
+        reads: tuple[ReadConfirmed | ReadRefused, ...] = (),
+        role_changes: tuple[RoleChanged, ...] = (),
+        has_caught_up: bool = False,
+        deadline_ms: int | None = None,
+        is_shut_down: bool = False,
+    ) -> None:
+        self.truncate_to = truncate_to
+        self.append = append
+        self.snapshot_chunks = snapshot_chunks
+        self.load_snapshot = load_snapshot
+        self.quorum_state = quorum_state
+        self.requests = requests
+        self.responses = responses
+        self.high_watermark = high_watermark
+        self.leader = leader
+        self.voters_changed = voters_changed
+        self.reads = reads
+        self.role_changes = role_changes
+        self.has_caught_up = has_caught_up
+        self.deadline_ms = deadline_ms
+        self.is_shut_down = is_shut_down
 
 
 # What gathers between two `take_ready` calls

@@ -35,6 +35,8 @@ HOT: Final = (
     "raft/adapters/file_log.py",
     "raft/adapters/local_requests.py",
     "raft/adapters/raft_requests.py",
+    "raft/adapters/space_watch.py",
+    "raft/adapters/transport.py",
     "raft/adapters/kafka_codec",
     "network/aside.py",
     "network/bounded_log.py",
@@ -57,7 +59,9 @@ HOT: Final = (
     "metadata/adapters/listener.py",
     "metadata/adapters/request_bounds.py",
     "metadata/adapters/requests.py",
+    "metadata/authorizer/access.py",
     "metadata/authorizer/gate.py",
+    "metadata/authorizer/verdict.py",
     "metadata/controller",
     "metadata/controller/brokers",
     "metadata/controller/configs",
@@ -78,6 +82,10 @@ HOT: Final = (
     "metadata/state_hash/image_hash.py",
     # It inherits from a compiled class.
     "metadata/log_check/state_replay.py",
+    "node/observability/latency.py",
+    "node/observed_state_machine.py",
+    "node/peers.py",
+    "node/state_watch.py",
     "storage/batch_cache.py",
     "storage/indexes.py",
     "storage/reserved_space.py",
@@ -135,6 +143,8 @@ def build(names: Sequence[str], out: Path, jobs: int = 1) -> None:
 
     with tempfile.TemporaryDirectory(prefix="kquorum-compile-") as work:
         made, generated = Path(work) / "made", Path(work) / "c"
+        # Of what is read now: a source that is edited during the build is not what was built.
+        digests = {name: source_digest(ROOT / name) for name in names}
         extensions = mypycify(
             list(names), opt_level="1", debug_level="0", multi_file=True, target_dir=str(generated)
         )
@@ -146,7 +156,6 @@ def build(names: Sequence[str], out: Path, jobs: int = 1) -> None:
             str(path.relative_to(made)).split(".")[0].replace(os.sep, "."): str(path.relative_to(made))
             for path in made.rglob("*.so")
         }
-        digests = {name: source_digest(ROOT / name) for name in names}
         manifest = {"python": sys.version, "modules": modules, "sources": digests}
         (made / MANIFEST).write_text(json.dumps(manifest, indent=1))
         shutil.rmtree(out, ignore_errors=True)

@@ -18,6 +18,7 @@ from kquorum.wire.legacy_messages import LEAST_MESSAGE_BYTES, read_legacy_header
 from kquorum.wire.primitives import Buffer, write_varint, write_varlong
 from kquorum.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader
 from kquorum.wire.record_parsing import Record, parse_records
+from kquorum.wire.record_survey import first_at_or_after
 from kquorum.wire.transaction_markers import TransactionMarker, encode_transaction_marker
 
 MAX_PLAIN_BYTES: Final = 64 * 1024 * 1024
@@ -155,6 +156,38 @@ def read_data_records(
         header.max_timestamp_ms if header.is_log_append_time else None,
         most_headers=_MAX_HEADERS,
     )
+
+
+def first_record_since(
+    buffer: Buffer, position: int, header: BatchHeader, timestamp_ms: int, least_offset: int
+) -> tuple[int, int] | None:
+    """Timestamp and offset of the first record of the whole batch at `position` that is not older than `timestamp_ms`
+    and not below `least_offset`; None without one. Makes no value of each record, unlike `read_data_records`: that
+    takes 150 ms for 131,072 records. Raises DecodeError."""
+    if header.magic != MAGIC:
+        found = (
+            (record.timestamp_ms, record.offset)
+            for record in read_data_records(buffer, position, header)
+            if record.timestamp_ms >= timestamp_ms and record.offset >= least_offset
+        )
+        return next(found, None)
+    plain = plain_records(buffer, position, header)
+    base_ms = header.base_timestamp_ms
+    if header.is_log_append_time and header.max_timestamp_ms < timestamp_ms:
+        return None
+    first = first_at_or_after(
+        plain,
+        0,
+        len(plain),
+        header.record_count,
+        least_delta=-(2**63) if header.is_log_append_time else timestamp_ms - base_ms,
+        least_offset_delta=least_offset - header.base_offset,
+    )
+    if first is None:
+        return None
+    delta, offset_delta = first
+    time_ms = header.max_timestamp_ms if header.is_log_append_time else base_ms + delta
+    return time_ms, header.base_offset + offset_delta
 
 
 def plain_records(
@@ -386,6 +419,7 @@ __all__ = [
     "data_headers",
     "place_batch",
     "placed_header",
+    "first_record_since",
     "plain_records",
     "read_data_header",
     "read_data_records",

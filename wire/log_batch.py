@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.errors import DecodeError
@@ -17,18 +18,32 @@ class OffsetAndEpoch:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class LogBatch:
     """One whole record batch of the log.
 
-    Invariant: `data` is a checked v2 batch whose header says the same as the fields.
+    Invariant: Final[`data` is a checked v2 batch whose header says the same as the fields.]
     """
 
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    is_control: bool
-    data: bytes
+    base_offset: Final[int]
+    last_offset: Final[int]
+    leader_epoch: Final[int]
+    is_control: Final[bool]
+    data: Final[bytes]
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        leader_epoch: int,
+        is_control: bool,
+        data: bytes,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.leader_epoch = leader_epoch
+        self.is_control = is_control
+        self.data = data
 
     @property
     def next_offset(self) -> int:

@@ -45,6 +45,26 @@ class Struct:
 
     __slots__ = ()
 
+    def __init__(self, **values: object) -> None:
+        """Of the first instance of a class only, which makes the class its own: most of the some thousand classes are
+        never instantiated in a process, and to make their functions at import would take a sixth of a node's start."""
+        cls = type(self)
+        # The class itself has one by then if two threads make the first instance.
+        if "__init__" not in vars(cls):
+            cls.__init__ = _init_of(cls)  # type: ignore[method-assign]
+        cls.__init__(self, **values)
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _names_of(type(self)))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)  # type: ignore[arg-type]
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
 
 class Message(Struct):
     """A whole message. `versions` are the lowest and the highest known, `flexible_since` is the first version with
@@ -145,10 +165,31 @@ S = TypeVar("S", bound=Struct)
 M = TypeVar("M", bound=Message)
 
 
+def _made(cls: type[S]) -> type[S]:
+    # A dataclass without a docstring gets its signature as one, which takes longer than all the rest.
+    cls.__doc__ = cls.__doc__ or cls.__name__
+    return dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False)(cls)
+
+
+def _init_of(cls: type[Struct]) -> Callable[..., None]:
+    """What `dataclass` would make."""
+    names = _names_of(cls)
+    arguments = "".join(f", {name}=_{name}" for name in names)
+    lines = [f"def __init__(self{', *' if names else ''}{arguments}):"]
+    lines += [f"  self.{name} = {name}" for name in names] or ["  pass"]
+    defaults = {f"_{item.name}": item.default for item in fields(cls)}  # type: ignore[arg-type]
+    exec("\n".join(lines), defaults)  # noqa: S102 - of the names of declared fields
+    return cast(Callable[..., None], defaults["__init__"])
+
+
+def _names_of(cls: type[Struct]) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(kafka,))
 def struct(cls: type[S]) -> type[S]:
     """Make a dataclass of a struct."""
-    return dataclass(slots=True, kw_only=True)(cls)
+    return _made(cls)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(kafka,))
@@ -168,7 +209,7 @@ def message(
     """Make a dataclass of a message; all but Data have an API key, and a request has a response."""
 
     def make(cls: type[M]) -> type[M]:
-        made = dataclass(slots=True, kw_only=True)(cls)
+        made = _made(cls)
         made.versions = versions
         made.flexible_since = flexible_since
         if api_key is not None:

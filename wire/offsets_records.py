@@ -127,66 +127,66 @@ class GroupMetadataValue(Data):
 WRITTEN_OFFSET_VERSION: Final = 4
 _OFFSET_VERSION_WITH_EXPIRY: Final = 1
 WRITTEN_GROUP_VERSION: Final = 3
-_INT16: Final = struct.Struct(">h")
+INT16: Final = struct.Struct(">h")
 
 
 def decode_key(data: bytes) -> Key:
     """Raises DecodeError."""
-    number = _version(data)
+    number = value_version(data)
     try:
         record_type = RecordType(number)
     except ValueError:
         return UnknownKey(number)
     if record_type <= RecordType.OFFSET_COMMIT:
-        key = _decoded(_OffsetCommitKey, 0, data)
+        key = decode_versioned(_OffsetCommitKey, 0, data)
         return OffsetKey(key.group, key.topic, key.partition)
     if record_type is RecordType.GROUP_METADATA:
-        return GroupKey(_decoded(_GroupKey, 0, data).group)
+        return GroupKey(decode_versioned(_GroupKey, 0, data).group)
     # The first field of each of these keys is the group's id.
-    group, _ = decode(_GroupKey, 0, data, _INT16.size)
+    group, _ = decode(_GroupKey, 0, data, INT16.size)
     return ModernKey(record_type, group.group)
 
 
 def encode_offset_key(key: OffsetKey) -> bytes:
     fields = _OffsetCommitKey(group=key.group_id, topic=key.topic, partition=key.partition)
-    return _INT16.pack(RecordType.OFFSET_COMMIT) + encode(fields, 0)
+    return INT16.pack(RecordType.OFFSET_COMMIT) + encode(fields, 0)
 
 
 def encode_group_key(group_id: str) -> bytes:
-    return _INT16.pack(RecordType.GROUP_METADATA) + encode(_GroupKey(group=group_id), 0)
+    return INT16.pack(RecordType.GROUP_METADATA) + encode(_GroupKey(group=group_id), 0)
 
 
 def decode_offset_value(data: bytes) -> OffsetCommitValue:
     """Raises DecodeError, for a version that is not known too: what it says is lost if it is skipped (KAFKA-18672)."""
-    return _decoded(OffsetCommitValue, _version(data), data)
+    return decode_versioned(OffsetCommitValue, value_version(data), data)
 
 
 def encode_offset_value(value: OffsetCommitValue, version: int | None = None) -> bytes:
     if version is None:
         expires = value.expire_timestamp != NO_TIMESTAMP
         version = _OFFSET_VERSION_WITH_EXPIRY if expires else WRITTEN_OFFSET_VERSION
-    return _INT16.pack(version) + encode(value, version)
+    return INT16.pack(version) + encode(value, version)
 
 
 def decode_group_value(data: bytes) -> GroupMetadataValue:
     """Raises DecodeError."""
-    return _decoded(GroupMetadataValue, _version(data), data)
+    return decode_versioned(GroupMetadataValue, value_version(data), data)
 
 
 def encode_group_value(value: GroupMetadataValue, version: int = WRITTEN_GROUP_VERSION) -> bytes:
-    return _INT16.pack(version) + encode(value, version)
+    return INT16.pack(version) + encode(value, version)
 
 
-def _version(data: bytes) -> int:
-    if len(data) < _INT16.size:
+def value_version(data: bytes) -> int:
+    if len(data) < INT16.size:
         raise BufferUnderflow("a record of __consumer_offsets is cut short", len(data))
-    number: int = _INT16.unpack_from(data)[0]
+    number: int = INT16.unpack_from(data)[0]
     return number
 
 
-def _decoded(cls: type[M], version: int, data: bytes) -> M:
+def decode_versioned(cls: type[M], version: int, data: bytes) -> M:
     try:
-        found, end = decode(cls, version, data, _INT16.size)
+        found, end = decode(cls, version, data, INT16.size)
     except UnsupportedVersion as error:
         raise DecodeError(str(error)) from None
     if end != len(data):

@@ -2,11 +2,32 @@
 timers of waiting requests and of replication are one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from kquorum.broker.fetch.waits import Waits
-from kquorum.broker.groups.coordinator import GroupCoordinator
+from kquorum.broker.replica.log_moves import LogMoves
+from kquorum.broker.replica.partition import TopicPartition, Wake
 from kquorum.broker.replica.replica_manager import ReplicaManager
+
+
+class Coordinator(Protocol):
+    """Of groups, or of transactions: the shards of one internal topic that this broker leads."""
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether it has work that takes long: to load, or to resolve regular expressions."""
+        ...
+
+    def handle_woken(self, woken: Mapping[TopicPartition, Wake]) -> None: ...
+
+    def load_some(self, now_ms: int) -> bool:
+        """A part of such work; whether there is more."""
+        ...
+
+    def expire(self, now_ms: int) -> None: ...
+
+    def next_deadline_ms(self) -> int | None: ...
 
 
 class DataPlaneRunner:
@@ -18,13 +39,15 @@ class DataPlaneRunner:
         waits: Waits,
         now_ms: Callable[[], int],
         ask_controller: Callable[[], None],
-        groups: GroupCoordinator,
+        coordinators: Sequence[Coordinator],
+        moves: LogMoves,
     ) -> None:
         self._replicas = replicas
         self._waits = waits
         self._now_ms = now_ms
         self._ask_controller = ask_controller
-        self._groups = groups
+        self._coordinators = coordinators
+        self._moves = moves
         self._is_loading = False
         self._loop = asyncio.get_running_loop()
         self._is_due = False
@@ -57,20 +80,23 @@ class DataPlaneRunner:
             self._ask_controller()
         while woken := replicas.outbox.take_woken():
             self._waits.wake(now_ms, woken)
-            self._groups.handle_woken(woken)
-        if self._groups.is_loading and not self._is_loading:
+            for each in self._coordinators:
+                each.handle_woken(woken)
+        if not self._is_loading and any(each.is_loading for each in self._coordinators):
             self._is_loading = True
-            self._loop.call_soon(self._load_groups)
+            self._loop.call_soon(self._load_some)
         self._arm(now_ms)
 
-    def _load_groups(self) -> None:
+    def _load_some(self) -> None:
         """A part in each turn of the loop, between which other clients are served."""
         self._is_loading = False
         if self._is_closed:
             return
-        if self._groups.load_some(self._now_ms()):
+        now_ms = self._now_ms()
+        loading = [each for each in self._coordinators if each.is_loading]
+        if loading and (loading[0].load_some(now_ms) or loading[1:]):
             self._is_loading = True
-            self._loop.call_soon(self._load_groups)
+            self._loop.call_soon(self._load_some)
         else:
             self.settle_soon()
 
@@ -78,7 +104,8 @@ class DataPlaneRunner:
         deadlines = (
             self._waits.next_deadline_ms(),
             self._replicas.next_deadline_ms(),
-            self._groups.next_deadline_ms(),
+            self._moves.next_deadline_ms(),
+            *(each.next_deadline_ms() for each in self._coordinators),
         )
         due_ms = min((each for each in deadlines if each is not None), default=None)
         if due_ms is None or (self._timer is not None and self._armed_ms <= due_ms):
@@ -93,8 +120,13 @@ class DataPlaneRunner:
         self._timer = None
         now_ms = self._now_ms()
         self._waits.expire(now_ms)
-        self._groups.expire(now_ms)
+        for each in self._coordinators:
+            each.expire(now_ms)
         due_ms = self._replicas.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             self._replicas.tick(now_ms)
+        due_ms = self._moves.next_deadline_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            # One piece; the next one in another turn, with room for clients in between.
+            self._moves.step(now_ms)
         self._settle()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from kquorum.broker.adapters.request_share import MeasuredReply, RequestShare, timed, timed_work
 from kquorum.broker.adapters.request_tasks import RequestTasks
 from kquorum.broker.apis.api import (
     BrokerApi,
@@ -23,6 +24,7 @@ from kquorum.broker.apis.api import (
 )
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.quota.answers import throttle_time_of
 from kquorum.metadata.adapters.request_bounds import RequestBounds
 from kquorum.metadata.adapters.requests import answered_in_slices, controller_request
 from kquorum.metadata.adapters.requests import refused as refused_body
@@ -53,6 +55,7 @@ class BrokerListener:
         self._bounds = bounds or RequestBounds()
         # By number, as a header has it.
         self._apis: dict[int, BrokerApi] = {int(api_key): api for api_key, api in apis.items()}
+        self._share = RequestShare(services.quotas, services.data.now_ms)
         self._tasks = RequestTasks()
         self._waits: set[asyncio.Task[Any]] = set()
         self._has_ended_waits = False
@@ -60,6 +63,14 @@ class BrokerListener:
         self.supported = {api_key: api.versions for api_key, api in apis.items()}
 
     def handle(self, context: RequestContext, request: Request[Response], reply: Reply) -> None:
+        if not self._share.is_in_force:
+            self._handle(context, request, reply)
+            return
+        measured = MeasuredReply(self._share, context, request, reply)
+        with measured.busy():
+            self._handle(context, request, measured)
+
+    def _handle(self, context: RequestContext, request: Request[Response], reply: Reply) -> None:
         api = self._apis[context.header.api_key]
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
@@ -89,7 +100,7 @@ class BrokerListener:
             services.authorizer.judge_in_slices(authorization, asked, services.cache.image),
             lambda verdict: api.slices(services.describe_request(context, verdict.body), verdict.refused),
         )
-        reply_in_slices(slices.__next__, reply, context)
+        reply_in_slices(timed(slices.__next__, reply), reply, context)
 
     def _go_on(
         self,
@@ -119,7 +130,8 @@ class BrokerListener:
                 answered = partial(self._answered, api, context, request, passage)
                 self._answer(context, answered, reply, aside=api.is_pure and is_long(context.frame))
             case Sliced():
-                reply_in_slices(api.begin(context, request, self._services), reply, context)
+                advance = api.begin(context, request, self._services)
+                reply_in_slices(timed(advance, reply), reply, context)
             case LocalAsync():
                 self._wait_for(api, context, request, reply)
             case Deferred():
@@ -183,7 +195,7 @@ class BrokerListener:
             return EncodedBody(encode_body(answer, context.header.api_version))
 
         if aside:
-            self._long_answers.begin(context, encoded, reply)
+            self._long_answers.begin(context, timed(encoded, reply), reply)
         else:
             reply(make())
 
@@ -193,7 +205,7 @@ class BrokerListener:
         if self._has_ended_waits:
             reply(None)
             return
-        task = self._tasks.run(api.handle(context, request, self._services))
+        task = self._tasks.run(timed_work(api.handle(context, request, self._services), reply))
         self._waits.add(task)
         forget = context.when_gone(task.cancel)
 
@@ -212,5 +224,9 @@ class BrokerListener:
             answer = await self._services.forwarder.forward(context, request)
         except DecodeError as error:
             log.error("the controller's answer to %s: %s", ApiKey(context.header.api_key).name, error)
+        else:
+            # What the controller's quota of changes says, this broker sees to, for it has the client's connection.
+            header = context.header
+            context.throttle(throttle_time_of(answer, header.api_key, header.api_version))
         finally:
             reply(answer)

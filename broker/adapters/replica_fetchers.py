@@ -17,6 +17,7 @@ from kquorum.network.errors import CannotConnect, ConnectionLost, NoCommonVersio
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.message_schema import ByVersion, Response
+from kquorum.wire.protocol.apis import api_name
 
 log = logging.getLogger("broker.replica")
 
@@ -87,7 +88,14 @@ class FetchLoop:
         self._connection: KafkaConnection | None = None
         self._poked = asyncio.Event()
         self._warnings = BoundedLog(log, time.monotonic)
-        self.task = asyncio.get_running_loop().create_task(self._run())
+        self._loop = asyncio.get_running_loop()
+        # What the connection's peer and this side both know, as far as it was asked.
+        self._versions: dict[int, int] = {}
+        self._awaited: asyncio.Future[Response] | None = None
+        self._awaited_key = 0
+        self._due_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.task = self._loop.create_task(self._run())
         self.task.add_done_callback(self._has_ended)
 
     @property
@@ -104,6 +112,8 @@ class FetchLoop:
 
     def close(self) -> None:
         self.task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._drop()
 
     async def _run(self) -> None:
@@ -115,9 +125,7 @@ class FetchLoop:
                 continue
             try:
                 connection = await self._connected()
-                response = await connection.call(
-                    cast(ByVersion[Response], request), connections.request_timeout_ms
-                )
+                response = await self._answer_to(connection, cast(ByVersion[Response], request))
             except _FAILURES as error:
                 self._warnings.warning(
                     "fetching from broker %d at %s:%d: %s",
@@ -137,6 +145,41 @@ class FetchLoop:
                     self._drop()
                     self.fetcher.handle_failure(connections.now_ms())
             self._on_answer()
+
+    async def _answer_to(self, connection: KafkaConnection, request: ByVersion[Response]) -> Response:
+        """As `KafkaConnection.call`, but with one timer for many requests: one of its own for each would cost more than
+        to read the answer. Raises what `call` raises."""
+        version = self._versions.get(request.api_key)
+        if version is None:
+            # The first request of its kind on this connection.
+            response = await connection.call(request, self._connections.request_timeout_ms)
+            self._versions[request.api_key] = await connection.common_version(request.api_key)
+            return response
+        answer = connection.send_request(request.make(version), version)
+        self._await_in_time(answer, request.api_key)
+        try:
+            return await answer
+        finally:
+            self._awaited = None
+
+    def _await_in_time(self, answer: "asyncio.Future[Response]", api_key: int) -> None:
+        self._awaited, self._awaited_key = answer, api_key
+        self._due_s = self._loop.time() + self._connections.request_timeout_ms / 1000
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._due_s, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        answer = self._awaited
+        if answer is None or answer.done():
+            return
+        if self._loop.time() < self._due_s:
+            # Of a request that was answered.
+            self._timer = self._loop.call_at(self._due_s, self._look_at_time)
+            return
+        host, port = self.endpoint.host, self.endpoint.port
+        timeout_ms = self._connections.request_timeout_ms
+        answer.set_exception(RequestTimedOut(host, port, api_name(self._awaited_key), timeout_ms))
 
     async def _pause(self) -> None:
         self._poked.clear()
@@ -161,6 +204,7 @@ class FetchLoop:
                 self._connections.request_timeout_ms,
                 security=self._connections.security,
             )
+            self._versions.clear()
         return self._connection
 
     def _drop(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,8 +58,22 @@ Outcomes = Mapping[TopicPartition, _Outcome]
 def handle_delete_records(
     context: RequestContext, request: DeleteRecordsRequest, services: BrokerServices, reply: Reply
 ) -> None:
-    outcomes = _delete_all(context, request, services)
-    services.data.settle_soon()
+    outcomes: dict[TopicPartition, _Outcome] = {}
+    services.data.slices.run(
+        _deleted(context, request, services, outcomes),
+        lambda: _answer(context, request, services, outcomes, reply),
+        lambda: reply(None),
+    )
+
+
+def _answer(
+    context: RequestContext,
+    request: DeleteRecordsRequest,
+    services: BrokerServices,
+    outcomes: Outcomes,
+    reply: Reply,
+) -> None:
+    """The logs here begin where they are to begin."""
 
     def answer() -> None:
         reply(_response(outcomes))
@@ -112,11 +126,15 @@ class _DeletionWait(Wait):
         self._end()
 
 
-def _delete_all(
-    context: RequestContext, request: DeleteRecordsRequest, services: BrokerServices
-) -> dict[TopicPartition, _Outcome]:
+def _deleted(
+    context: RequestContext,
+    request: DeleteRecordsRequest,
+    services: BrokerServices,
+    outcomes: dict[TopicPartition, _Outcome],
+) -> Iterator[None]:
+    """Fills `outcomes`, a partition at each step."""
     access = services.access(context)
-    outcomes: dict[TopicPartition, _Outcome] = {}
+    services.data.settle_soon()
     for topic in request.topics:
         refusal = ErrorCode.none
         if not access.allows_on_topic(Operation.DELETE, topic.name):
@@ -129,7 +147,8 @@ def _delete_all(
             key = TopicPartition(topic.name, asked.partition_index)
             is_refused = refusal is not ErrorCode.none
             outcomes[key] = _Outcome(refusal) if is_refused else _delete(services, key, asked.offset)
-    return outcomes
+            yield
+            services.data.settle_soon()
 
 
 def _is_compacted_alone(services: BrokerServices, topic: str) -> bool:

@@ -26,12 +26,13 @@ _NOT_THERE: Final = "There is no classic group of this id."
 def begin_describe_groups(
     context: RequestContext, request: DescribeGroupsRequest, services: BrokerServices
 ) -> Advance:
-    """In slices: each group has to be looked up, and a few bytes of a request name one."""
+    """In slices: each group has to be looked up, and a few bytes of a request name one. A group that is named often is
+    described once, for its members may be many."""
     access = services.access(context)
     version = context.header.api_version
     says_absence = version >= _FIRST_VERSION_WITH_ABSENCE
     messages = messages_of_entries(_NOT_THERE if says_absence else None)
-    left = iter(request.groups)
+    left = iter(dict.fromkeys(request.groups))
     found: list[DescribedGroup] = []
 
     def described(group_id: str) -> DescribedGroup:

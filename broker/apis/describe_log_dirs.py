@@ -75,6 +75,16 @@ def _topics(usage: DirectoryUsage, wanted: set[tuple[str, int]] | None) -> tuple
     for log in usage.logs:
         if wanted is None or (log.topic, log.partition) in wanted:
             by_topic.setdefault(log.topic, []).append(_described(log))
+    for future in usage.futures:
+        if wanted is None or (future.log.topic, future.log.partition) in wanted:
+            by_topic.setdefault(future.log.topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=future.log.partition,
+                    partition_size=future.log.size_bytes,
+                    offset_lag=future.lag,
+                    is_future_key=True,
+                )
+            )
     return tuple(
         [
             DescribeLogDirsTopic(name=name, partitions=tuple(partitions))

@@ -1,6 +1,7 @@
 """DescribeProducers (api key 61, KIP-664): the producers that a partition's log remembers, and their transactions.
 
-kafka-transactions asks for them to find a transaction that hangs. Any replica answers.
+kafka-transactions asks for them to find a transaction that hangs. Any replica answers. An answer has MOST_PRODUCERS at
+most, those with a transaction first: any client that may produce can make a log remember hundreds of thousands.
 """
 
 from __future__ import annotations
@@ -22,12 +23,26 @@ from kquorum.wire.messages.describe_producers import (
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
+MOST_PRODUCERS: Final = 10_000
+
 
 def handle_describe_producers(
     context: RequestContext, request: DescribeProducersRequest, services: BrokerServices
 ) -> DescribeProducersResponse:
     access, known = services.access(context), services.cache.image.topics.by_name
     topics = []
+    most = MOST_PRODUCERS
+    named: set[tuple[str, int]] = set()
+
+    def described(topic: str, index: int) -> PartitionResponse:
+        nonlocal most
+        if (topic, index) in named:
+            return PartitionResponse(partition_index=index, error_code=ErrorCode.invalid_request)
+        named.add((topic, index))
+        answer = _described(services, topic, index, most)
+        most -= len(answer.active_producers)
+        return answer
+
     for topic in request.topics:
         error = ErrorCode.none
         if why_illegal(topic.name) is not None:
@@ -37,7 +52,7 @@ def handle_describe_producers(
         elif topic.name not in known:
             error = ErrorCode.unknown_topic_or_partition
         partitions = [
-            _described(services, topic.name, index)
+            described(topic.name, index)
             if error is ErrorCode.none
             else PartitionResponse(partition_index=index, error_code=error)
             for index in topic.partition_indexes
@@ -50,9 +65,9 @@ def handle_describe_producers(
 API: Final = Local(ApiKey.DESCRIBE_PRODUCERS, Authorized.IN_HANDLER, handle=handle_describe_producers)
 
 
-def _described(services: BrokerServices, topic: str, index: int) -> PartitionResponse:
+def _described(services: BrokerServices, topic: str, index: int, most: int) -> PartitionResponse:
     try:
-        producers = services.data.find(services.cache.image, topic, index).log.active_producers()
+        producers = services.data.find(services.cache.image, topic, index).log.active_producers(most)
     except LogError as error:
         return PartitionResponse(partition_index=index, error_code=type(error).error_code)
     return PartitionResponse(

@@ -20,12 +20,15 @@ from kquorum.broker.fetch.reading import (
     FetchBounds,
     FetchedData,
     FetchWait,
-    read_partitions,
+    Nearest,
+    reading,
 )
+from kquorum.broker.fetch.replica_selection import nearest_replica
 from kquorum.broker.fetch.sessions import FetchContext, FetchedPartition, FetchNews
-from kquorum.broker.log.errors import InconsistentTopicId
+from kquorum.broker.log.errors import InconsistentTopicId, LogError
 from kquorum.broker.log.partition_log import Isolation
-from kquorum.broker.replica.partition import Partition
+from kquorum.broker.quota.client_quotas import ClientQuota
+from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.metadata.authorizer.codes import Operation
 from kquorum.wire.message_schema import Records
 from kquorum.wire.messages import fetch
@@ -40,6 +43,8 @@ _FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 _FIRST_VERSION_WITH_IDS: Final = 13
 _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 _FIRST_VERSION_WITH_NODES: Final = 16
+# About what a partition takes in an answer besides its records, as the quota of bytes counts it.
+_PARTITION_BYTES: Final = 60
 
 Reply = Callable[[Answer], None]
 
@@ -72,13 +77,77 @@ class _Fetch:
             )
         return found
 
-    def read(self, *, counts: bool) -> list[FetchedData]:
-        data = self.services.data
-        return read_partitions(data.now_ms(), self.interesting, self.bounds, self.find, counts=counts)
+    def read(self, then: Callable[[list[FetchedData]], None], *, counts: bool) -> None:
+        data, found = self.services.data, list[FetchedData]()
+        steps = reading(data.now_ms, self.interesting, self.bounds, self.find, found, counts=counts)
+        data.slices.run(steps, lambda: then(found), self.end)
+
+    def end(self) -> None:
+        self.reply(None)
 
     def answer_again(self) -> None:
         """After a wait. What a follower's offset says was counted when its request came."""
-        self.answer(self.read(counts=False))
+        if not self.is_throttled():
+            self.read(self.answer, counts=False)
+
+    def answer_or_wait(self, max_wait_ms: int, turn: int, found: Sequence[FetchedData]) -> None:
+        """`turn` is that in which the reading began."""
+        data, bounds = self.services.data, self.bounds
+        data.settle_soon()
+        size_bytes = sum(each.size_bytes for each in found)
+        must_answer = max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
+        if bounds.tells_watermarks and self.session.is_incremental:
+            must_answer = must_answer or any(map(_has_news, found))
+        if must_answer or any(each.has_to_be_told for each in found):
+            self.answer(found)
+            return
+        now_ms = data.now_ms()
+        try:
+            wait = FetchWait(
+                now_ms, found, bounds, self.find, now_ms + max_wait_ms, self.answer_again, self.end
+            )
+        except LogError:
+            # Of a partition that was read in an earlier turn.
+            self.answer_again()
+            return
+        if wait.has_enough and data.slices.turn != turn:
+            self.answer_again()
+            return
+        wait.forget = self.context.when_gone(lambda: data.waits.remove(wait))
+        data.wait(wait)
+
+    def is_throttled(self) -> bool:
+        """Whether the client has exceeded its quota, and was answered without records before anything is read: Kafka
+        reads, and throws away what it read."""
+        if self.bounds.is_follower:
+            return False
+        context, now_ms = self.context, self.services.data.now_ms()
+        throttle_ms = self.services.quotas.throttle_ms(
+            ClientQuota.FETCH, now_ms, context.principal, context.header.client_id
+        )
+        if not throttle_ms:
+            return False
+        context.throttle(throttle_ms)
+        error, session_id, _ = self.session.answer(now_ms, ())
+        self.reply(FetchResponse(error_code=error, session_id=session_id, throttle_time_ms=throttle_ms))
+        return True
+
+    def _charge(self, told: Sequence[FetchedData]) -> int:
+        """Count what is sent; for how many ms a consumer is throttled."""
+        if self.bounds.is_follower:
+            self._count_throttled(told)
+            return 0
+        context = self.context
+        throttle_ms = self.services.quotas.charge(
+            ClientQuota.FETCH,
+            self.services.data.now_ms(),
+            context.principal,
+            context.header.client_id,
+            sum(each.size_bytes + _PARTITION_BYTES for each in told),
+        )
+        if throttle_ms:
+            context.throttle(throttle_ms)
+        return throttle_ms
 
     def answer(self, found: Sequence[FetchedData]) -> None:
         read = iter(found)
@@ -93,15 +162,32 @@ class _Fetch:
                 high_watermark=each.high_watermark,
                 log_start_offset=each.log_start_offset,
                 has_records=each.size_bytes > 0,
-                has_to_be_told=each.diverging is not None,
+                has_to_be_told=each.diverging is not None or each.preferred_replica >= 0,
             )
             for each in answers
         ]
         error, session_id, is_in_answer = self.session.answer(self.services.data.now_ms(), news)
         told = [each for each, is_in in zip(answers, is_in_answer, strict=True) if is_in]
-        self.reply(self._response(error, session_id, told))
+        self.reply(self._response(error, session_id, told, self._charge(told)))
 
-    def _response(self, error: ErrorCode, session_id: int, told: Sequence[FetchedData]) -> FetchResponse:
+    def _count_throttled(self, told: Sequence[FetchedData]) -> None:
+        """What replicas get that are in sync counts, too; they do not wait for it."""
+        data = self.services.data
+        throttle = data.leader_throttle
+        if throttle is None:
+            return
+        size_bytes = sum(
+            each.size_bytes
+            for each in told
+            if each.asked.topic is not None
+            and throttle.is_throttled(TopicPartition(each.asked.topic, each.asked.partition))
+        )
+        if size_bytes:
+            throttle.record(data.now_ms(), size_bytes)
+
+    def _response(
+        self, error: ErrorCode, session_id: int, told: Sequence[FetchedData], throttle_ms: int
+    ) -> FetchResponse:
         version = self.context.header.api_version
         leaders: dict[int, CurrentLeader] = {}
         if version >= _FIRST_VERSION_WITH_NODES and not self.bounds.is_follower:
@@ -118,6 +204,7 @@ class _Fetch:
                 topics.append((name, topic_id, []))
             topics[-1][2].append(_partition_data(each, leaders.get(index), version))
         return FetchResponse(
+            throttle_time_ms=throttle_ms,
             error_code=error,
             session_id=session_id,
             responses=tuple(
@@ -147,48 +234,59 @@ def handle_fetch(
         topic = by_id.get(topic_id)
         return None if topic is None else topic.name
 
-    bounds = _bounds(request, version, data.fetch_max_bytes)
+    bounds = _bounds(context, request, services)
+    # A client without the right is no follower, whatever its request says: its session has no privilege.
+    is_follower = bounds.is_follower and services.access(context).allows_on_cluster(Operation.CLUSTER_ACTION)
     session = data.sessions.begin(
         data.now_ms(),
         request,
         version,
         principal=context.principal,
-        is_follower=bounds.is_follower,
+        is_follower=is_follower,
         name_of=name_of,
     )
     if session.error is not ErrorCode.none:
         reply(FetchResponse(error_code=session.error))
         return
-    refused = _refused(context, services, session.partitions, is_follower=bounds.is_follower)
+    may_all = is_follower if bounds.is_follower else None
+    refused = _refused(context, services, session.partitions, may_all=may_all)
     under_way = _Fetch(context, services, session, bounds, refused, reply)
-    found = under_way.read(counts=True)
-    data.settle_soon()
-    size_bytes = sum(each.size_bytes for each in found)
-    must_answer = request.max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
-    if must_answer or any(each.has_to_be_told for each in found):
-        under_way.answer(found)
+    if under_way.is_throttled():
         return
-    wait = FetchWait(
-        found,
-        bounds,
-        under_way.find,
-        data.now_ms() + request.max_wait_ms,
-        under_way.answer_again,
-        partial(reply, None),
-    )
-    wait.forget = context.when_gone(lambda: data.waits.remove(wait))
-    data.wait(wait)
+    under_way.read(partial(under_way.answer_or_wait, request.max_wait_ms, data.slices.turn), counts=True)
 
 
 # READ on each topic; CLUSTER_ACTION on the cluster for followers.
 API: Final = Deferred(ApiKey.FETCH, Authorized.IN_HANDLER, handle=handle_fetch)
 
 
-def _bounds(request: FetchRequest, version: int, fetch_max_bytes: int) -> FetchBounds:
+def _has_news(found: FetchedData) -> bool:
+    """A watermark that the follower was not told."""
+    return found.high_watermark > found.asked.told_high_watermark
+
+
+def _nearest(context: RequestContext, request: FetchRequest, services: BrokerServices) -> Nearest | None:
+    if not services.data.chooses_replicas:
+        return None
+
+    def nearest(partition: Partition, offset: int) -> int | None:
+        brokers = services.cache.image.cluster.brokers
+        return nearest_replica(partition, offset, request.rack_id, brokers, context.listener_name)
+
+    return nearest
+
+
+def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServices) -> FetchBounds:
+    version = context.header.api_version
     replica_id, replica_epoch = request.replica_id, -1
     if version >= _FIRST_VERSION_WITH_REPLICA_STATE:
         replica_id, replica_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    max_bytes = min(max(request.max_bytes, 0), fetch_max_bytes)
+    max_bytes = min(max(request.max_bytes, 0), services.data.fetch_max_bytes)
+    if replica_id < 0:
+        most = services.quotas.most_in_window(ClientQuota.FETCH, context.principal, context.header.client_id)
+        if most is not None:
+            # One answer does not use up more than a client may have in all windows, but for its first batch.
+            max_bytes = min(max_bytes, int(most))
     isolation = Isolation.HIGH_WATERMARK
     if replica_id >= 0:
         isolation = Isolation.LOG_END
@@ -202,6 +300,8 @@ def _bounds(request: FetchRequest, version: int, fetch_max_bytes: int) -> FetchB
         max_bytes=max_bytes,
         # KIP-392: consumers from this version on may read from any replica.
         leader_only=replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS,
+        throttle=services.data.leader_throttle,
+        nearest=_nearest(context, request, services),
     )
 
 
@@ -210,12 +310,12 @@ def _refused(
     services: BrokerServices,
     partitions: Sequence[FetchedPartition],
     *,
-    is_follower: bool,
+    may_all: bool | None,
 ) -> list[ErrorCode | None]:
-    access, by_name = services.access(context), services.cache.image.topics.by_name
+    """`may_all`: whether a follower has its right; None for a consumer, who needs one on each topic."""
+    access, image, data = services.access(context), services.cache.image, services.data
     is_allowed: dict[str, bool] = {}
-    if is_follower:
-        may_all = access.allows_on_cluster(Operation.CLUSTER_ACTION)
+    if may_all is not None:
         is_allowed = {each.topic: may_all for each in partitions if each.topic is not None}
     errors: list[ErrorCode | None] = []
     for each in partitions:
@@ -226,10 +326,9 @@ def _refused(
         allowed = is_allowed.get(each.topic)
         if allowed is None:
             allowed = is_allowed[each.topic] = access.allows_on_topic(Operation.READ, each.topic)
-        known = by_name.get(each.topic)
         if not allowed:
             errors.append(ErrorCode.topic_authorization_failed)
-        elif known is None or known.partitions.get(each.partition) is None:
+        elif not data.is_known(image, each.topic, each.partition):
             errors.append(ErrorCode.unknown_topic_or_partition)
         else:
             errors.append(None)
@@ -261,6 +360,7 @@ def _partition_data(found: FetchedData, leader: CurrentLeader | None, version: i
         if leader is None
         else fetch.LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch),
         aborted_transactions=aborted,
+        preferred_read_replica=found.preferred_replica,
         records=_joined(found.records),
     )
 

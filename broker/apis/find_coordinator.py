@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kquorum.broker.apis.api import Authorized, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.controller.requests import messages_of_entries
 from kquorum.wire.messages.error_codes import ErrorCode

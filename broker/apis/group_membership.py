@@ -1,6 +1,7 @@
-"""JoinGroup (11), Heartbeat (12), LeaveGroup (13) and SyncGroup (14): the members of classic groups.
+"""JoinGroup (11), Heartbeat (12), LeaveGroup (13) and SyncGroup (14): members that speak the classic protocol.
 
-A join and a sync wait for the other members, the rest for the log. `broker.groups.classic_protocol` decides.
+A join and a sync wait for the other members, the rest for the log. `broker.groups.classic_protocol` decides, and
+`broker.groups.classic_members` in a group that has members of the consumer protocol too.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def handle_join_group(
         return
     # Java's form of an address.
     client = Client(version, context.header.client_id or "", f"/{context.peer_host}")
-    shard.classic.join(services.data.now_ms(), request, client, answer)
+    shard.join(services.data.now_ms(), request, client, answer)
     services.data.settle_soon()
 
 
@@ -72,7 +73,7 @@ def handle_sync_group(
     if isinstance(shard, ErrorCode):
         answer(SyncGroupResponse(error_code=shard))
         return
-    shard.classic.sync(services.data.now_ms(), request, answer)
+    shard.sync(services.data.now_ms(), request, answer)
     services.data.settle_soon()
 
 
@@ -85,9 +86,7 @@ def handle_heartbeat(
         is_loading = shard is ErrorCode.coordinator_load_in_progress
         reply(HeartbeatResponse(error_code=ErrorCode.none if is_loading else shard))
         return
-    now_ms = services.data.now_ms()
-    error = shard.classic.heartbeat(now_ms, request)
-    shard.after_writes(now_ms, lambda failed: reply(HeartbeatResponse(error_code=_first(failed, error))))
+    shard.heartbeat(services.data.now_ms(), request, lambda error: reply(HeartbeatResponse(error_code=error)))
     services.data.settle_soon()
 
 
@@ -100,23 +99,14 @@ def handle_leave_group(
     if isinstance(shard, ErrorCode):
         reply(LeaveGroupResponse(error_code=shard))
         return
-    now_ms = services.data.now_ms()
-    response = shard.classic.leave(now_ms, request.group_id, tuple(members))
 
-    def answer(failed: ErrorCode) -> None:
-        if failed is not ErrorCode.none:
-            reply(LeaveGroupResponse(error_code=failed))
-            return
+    def answer(response: LeaveGroupResponse) -> None:
         if is_one and response.error_code is ErrorCode.none:
             response.error_code = response.members[0].error_code
         reply(response)
 
-    shard.after_writes(now_ms, answer)
+    shard.leave(services.data.now_ms(), request.group_id, tuple(members), answer)
     services.data.settle_soon()
-
-
-def _first(failed: ErrorCode, error: ErrorCode) -> ErrorCode:
-    return error if failed is ErrorCode.none else failed
 
 
 # READ on the group.

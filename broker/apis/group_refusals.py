@@ -1,4 +1,4 @@
-"""The answers to members of groups of the later protocols (consumer, share, streams), and to those who ask for one.
+"""The answers to members of share and streams groups (KIP-932, KIP-1071), and to clients that ask for such a group.
 
 There are none here: a broker of Kafka answers the same while the feature is off. To ask for one is answered truly: it
 is not there. To join one is refused with UNSUPPORTED_VERSION, which clients take as final.
@@ -6,7 +6,6 @@ is not there. To join one is refused with UNSUPPORTED_VERSION, which clients tak
 
 from kquorum.metadata.controller.requests import messages_of_entries
 from kquorum.wire.messages import (
-    consumer_group_describe,
     describe_share_group_offsets,
     share_group_describe,
     streams_group_describe,
@@ -14,10 +13,6 @@ from kquorum.wire.messages import (
 from kquorum.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
-)
-from kquorum.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
 )
 from kquorum.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
@@ -35,15 +30,9 @@ from kquorum.wire.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
 )
 
-NO_GROUPS = "kquorum brokers coordinate groups of the classic protocol only"
+NO_GROUPS = "kquorum brokers coordinate no share groups and no streams groups"
 _REFUSED = ErrorCode.unsupported_version
 _ABSENT = ErrorCode.group_id_not_found
-
-
-def refuse_consumer_heartbeat(
-    _request: ConsumerGroupHeartbeatRequest, _version: int
-) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=_REFUSED, error_message=NO_GROUPS)
 
 
 def refuse_share_heartbeat(
@@ -73,22 +62,6 @@ def refuse_share_fetch(_request: ShareFetchRequest, _version: int) -> ShareFetch
 
 def refuse_share_acknowledge(_request: ShareAcknowledgeRequest, _version: int) -> ShareAcknowledgeResponse:
     return ShareAcknowledgeResponse(error_code=_REFUSED, error_message=NO_GROUPS)
-
-
-def describe_absent_consumers(
-    request: consumer_group_describe.ConsumerGroupDescribeRequest, _version: int
-) -> consumer_group_describe.ConsumerGroupDescribeResponse:
-    messages = messages_of_entries(NO_GROUPS)
-    return consumer_group_describe.ConsumerGroupDescribeResponse(
-        groups=tuple(
-            [
-                consumer_group_describe.DescribedGroup(
-                    error_code=_ABSENT, error_message=next(messages), group_id=group_id
-                )
-                for group_id in request.group_ids
-            ]
-        )
-    )
 
 
 def describe_absent_shares(

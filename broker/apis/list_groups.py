@@ -4,7 +4,7 @@ from typing import Final
 
 from kquorum.broker.apis.api import Authorized, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.groups.shard import ShardState
+from kquorum.broker.coordinators.loading import ShardState
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

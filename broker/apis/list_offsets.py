@@ -7,9 +7,11 @@ log.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
-from kquorum.broker.apis.api import Authorized, Local
+from kquorum.broker.apis.api import Advance, Authorized, Sliced
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.broker.fetch.reading import bound_of
 from kquorum.broker.log.errors import LogError
@@ -19,6 +21,7 @@ from kquorum.wire.messages import list_offsets
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
+from kquorum.wire.protocol.headers import EncodedBody, encode_body
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 _DEBUGGING_REPLICA: Final = -2
@@ -36,23 +39,30 @@ _SINCE: Final = {
 _FIRST_VERSION_WITH_NOT_AVAILABLE: Final = 5
 _NOT_FOUND: Final = TimestampedOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 _NO_EPOCH: Final = -1
+# The log knows these without a look into its files.
+_WITHOUT_SEARCH: Final = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
+_IN_A_SLICE: Final = 500
 
 
-def handle_list_offsets(
+def begin_list_offsets(
     context: RequestContext, request: ListOffsetsRequest, services: BrokerServices
-) -> ListOffsetsResponse:
+) -> Advance:
+    """In slices: to find a time may take as long as to decompress a batch, and a few bytes of a request ask for it."""
     access = services.client_access(context)
     version = context.header.api_version
     named = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
+    left = ((topic, each) for topic in request.topics for each in topic.partitions)
+    allowed = {topic.name: access.may_describe(topic.name) for topic in request.topics}
+    answers: list[list_offsets.ListOffsetsPartitionResponse] = []
 
     def listed(
-        topic: list_offsets.ListOffsetsTopic, asked: list_offsets.ListOffsetsPartition, *, is_allowed: bool
+        topic: list_offsets.ListOffsetsTopic, asked: list_offsets.ListOffsetsPartition
     ) -> list_offsets.ListOffsetsPartitionResponse:
         error = ErrorCode.none
         found = _NOT_FOUND
-        if not is_allowed:
+        if not allowed[topic.name]:
             error = ErrorCode.topic_authorization_failed
         elif named[topic.name, asked.partition_index] > 1:
             error = ErrorCode.invalid_request
@@ -68,16 +78,36 @@ def handle_list_offsets(
             leader_epoch=found.leader_epoch,
         )
 
-    topics = []
-    for topic in request.topics:
-        is_allowed = access.may_describe(topic.name)
-        partitions = [listed(topic, each, is_allowed=is_allowed) for each in topic.partitions]
-        topics.append(list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
-    return ListOffsetsResponse(topics=tuple(topics))
+    def advance() -> EncodedBody | None:
+        for topic, asked in islice(left, _IN_A_SLICE):
+            answers.append(answer := listed(topic, asked))
+            if answer.error_code is ErrorCode.none and asked.timestamp not in _WITHOUT_SEARCH:
+                return None
+            if len(answers) % _IN_A_SLICE == 0:
+                return None
+        return EncodedBody(encode_body(_response(request, answers), version))
+
+    return advance
 
 
 # DESCRIBE on each topic.
-API: Final = Local(ApiKey.LIST_OFFSETS, Authorized.IN_HANDLER, handle=handle_list_offsets)
+API: Final = Sliced(ApiKey.LIST_OFFSETS, Authorized.IN_HANDLER, begin=begin_list_offsets)
+
+
+def _response(
+    request: ListOffsetsRequest, answers: Iterable[list_offsets.ListOffsetsPartitionResponse]
+) -> ListOffsetsResponse:
+    left = iter(answers)
+    return ListOffsetsResponse(
+        topics=tuple(
+            [
+                list_offsets.ListOffsetsTopicResponse(
+                    name=topic.name, partitions=tuple(islice(left, len(topic.partitions)))
+                )
+                for topic in request.topics
+            ]
+        )
+    )
 
 
 def _look_up(

@@ -17,6 +17,7 @@ from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.offset_fetch import (
     OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -55,19 +56,22 @@ def handle_offset_fetch(
         def answer_one(group: OffsetFetchResponseGroup) -> None:
             reply(_response_of_one(context, request, group))
 
-        _fetch(context, services, request.group_id, topics, request.require_stable, answer_one)
+        asked_group = OffsetFetchRequestGroup(group_id=request.group_id)
+        _fetch(context, services, asked_group, topics, request.require_stable, answer_one)
         services.data.settle_soon()
         return
     answers: dict[int, OffsetFetchResponseGroup] = {}
+    # A group that is named often is answered once: a few bytes of a request ask for all that it committed.
+    groups = list({each.group_id: each for each in reversed(request.groups)}.values())[::-1]
 
     def answered(number: int, group: OffsetFetchResponseGroup) -> None:
         answers[number] = group
-        if len(answers) == len(request.groups):
+        if len(answers) == len(groups):
             reply(OffsetFetchResponse(groups=tuple(answers[each] for each in range(len(answers)))))
 
-    if not request.groups:
+    if not groups:
         reply(OffsetFetchResponse())
-    for number, asked in enumerate(request.groups):
+    for number, asked in enumerate(groups):
         topics = None
         if asked.topics is not None:
             topics = [_resolved(context, services, each) for each in asked.topics]
@@ -75,7 +79,7 @@ def handle_offset_fetch(
         def done(group: OffsetFetchResponseGroup, number: int = number) -> None:
             answered(number, group)
 
-        _fetch(context, services, asked.group_id, topics, request.require_stable, done)
+        _fetch(context, services, asked, topics, request.require_stable, done)
     services.data.settle_soon()
 
 
@@ -96,11 +100,13 @@ def _resolved(context: RequestContext, services: BrokerServices, topic: OffsetFe
 def _fetch(
     context: RequestContext,
     services: BrokerServices,
-    group_id: str,
+    group: OffsetFetchRequestGroup,
     topics: Sequence[_Topic] | None,
     is_stable: bool,
     done: GroupDone,
 ) -> None:
+    group_id = group.group_id
+
     def refuse(error: ErrorCode) -> None:
         # A member takes COORDINATOR_NOT_AVAILABLE for the end here, in old clients (rule G2.26).
         if error is ErrorCode.coordinator_not_available:
@@ -113,6 +119,10 @@ def _fetch(
     shard = services.groups.shard_of(group_id)
     if isinstance(shard, ErrorCode):
         refuse(shard)
+        return
+    error = shard.may_fetch(group_id, group.member_id, group.member_epoch, is_stable=is_stable)
+    if error is not ErrorCode.none:
+        refuse(error)
         return
 
     def found(
@@ -186,7 +196,8 @@ def _answer(
     return OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=tuple([partition(index) for index in topic.indexes]),
+        # Each once: what was committed may have a long metadata.
+        partitions=tuple([partition(index) for index in dict.fromkeys(topic.indexes)]),
     )
 
 

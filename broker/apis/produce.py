@@ -8,7 +8,7 @@ the end of its connection alone. A failure concerns its partition, and the rest 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -25,6 +25,7 @@ from kquorum.broker.log.errors import (
     RecordsRefused,
     UnsupportedCompressionType,
 )
+from kquorum.broker.quota.client_quotas import ClientQuota
 from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition, Wake
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.codes import Operation
@@ -115,27 +116,55 @@ Outcomes = Mapping[_Asked, _Outcome]
 def handle_produce(
     context: RequestContext, request: ProduceRequest, services: BrokerServices, reply: Reply
 ) -> None:
-    outcomes = _append_all(context, request, services)
-    services.data.settle_soon()
+    """The appends of a connection keep their order, also where those of a request take several turns."""
+    outcomes: dict[_Asked, _Outcome] = {}
+    services.data.slices.run(
+        _appended(context, request, services, outcomes),
+        lambda: _answer(context, request, services, outcomes, reply),
+        lambda: reply(None),
+        context.connection_id,
+    )
+
+
+def _answer(
+    context: RequestContext,
+    request: ProduceRequest,
+    services: BrokerServices,
+    outcomes: Outcomes,
+    reply: Reply,
+) -> None:
+    """All has been appended."""
+    data = services.data
+    now_ms = data.now_ms()
+    throttle_ms = services.quotas.charge(
+        ClientQuota.PRODUCE, now_ms, context.principal, context.header.client_id, len(context.frame)
+    )
+    if throttle_ms:
+        # Now, and not with the answer: requests behind this one wait, though its followers may take long.
+        context.throttle(throttle_ms)
+    throttled_until_ms = now_ms + throttle_ms
     if request.acks == 0:
         has_failed = any(each.error is not ErrorCode.none for each in outcomes.values())
         reply(None if has_failed else NO_ANSWER)
         return
 
     def answer() -> None:
-        reply(_response(context, services, outcomes))
+        response = _response(context, services, outcomes)
+        if throttle_ms:
+            response.throttle_time_ms = max(0, throttled_until_ms - data.now_ms())
+        reply(response)
 
     # Not `any` or `all`: each is to be decided.
     undecided = [asked for asked, outcome in outcomes.items() if not outcome.decide()]
     if not undecided:
         answer()
         return
-    deadline_ms = services.data.now_ms() + max(request.timeout_ms, 0)
+    deadline_ms = now_ms + max(request.timeout_ms, 0)
     wait = _ProduceWait(
         {each: outcomes[each] for each in undecided}, answer, lambda: reply(None), deadline_ms
     )
-    wait.forget = context.when_gone(lambda: services.data.waits.remove(wait))
-    services.data.wait(wait)
+    wait.forget = context.when_gone(lambda: data.waits.remove(wait))
+    data.wait(wait)
 
 
 # WRITE on each topic, once for each.
@@ -179,13 +208,17 @@ class _ProduceWait(Wait):
         self._end()
 
 
-def _append_all(
-    context: RequestContext, request: ProduceRequest, services: BrokerServices
-) -> dict[_Asked, _Outcome]:
+def _appended(
+    context: RequestContext,
+    request: ProduceRequest,
+    services: BrokerServices,
+    outcomes: dict[_Asked, _Outcome],
+) -> Iterator[None]:
+    """Fills `outcomes`, a partition at each step."""
     version = context.header.api_version
     refusal = _refusal_of_all(request)
     access = services.access(context)
-    outcomes: dict[_Asked, _Outcome] = {}
+    services.data.settle_soon()
     for topic in request.topic_data:
         error: LogError | None = refusal
         name, topic_id = topic.name, None
@@ -206,7 +239,9 @@ def _append_all(
                 if error is None
                 else _failed(error, None)
             )
-    return outcomes
+            yield
+            # In the turn of the append, which may be a later one.
+            services.data.settle_soon()
 
 
 def _refusal_of_all(request: ProduceRequest) -> LogError | None:
@@ -239,8 +274,7 @@ def _append(
     data, image = services.data, services.cache.image
     partition: Partition | None = None
     try:
-        known = image.topics.by_name.get(asked.topic)
-        if known is None or known.partitions.get(asked.index) is None:
+        if not data.is_known(image, asked.topic, asked.index):
             raise UnknownTopicOrPartition(f"there is no partition {asked.topic}-{asked.index}")
         batch = _only_batch(records, version)
         partition = data.find(image, asked.topic, asked.index, topic_id)

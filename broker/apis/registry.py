@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from kquorum.broker.apis import (
-    data_refusals,
+    alter_replica_log_dirs,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     delete_records,
     describe_cluster,
@@ -53,9 +55,10 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     delete_records.API,
     init_producer_id.API,
     describe_log_dirs.API,
+    alter_replica_log_dirs.API,
     describe_producers.API,
     write_txn_markers.API,
-    # Classic groups and offsets.
+    # Groups and offsets.
     find_coordinator.API,
     group_membership.JOIN_GROUP,
     group_membership.SYNC_GROUP,
@@ -66,6 +69,8 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     offset_delete.API,
     describe_groups.API,
     delete_groups.API,
+    consumer_group_heartbeat.API,
+    consumer_group_describe.API,
     # Answered here, as at a controller.
     question(ApiKey.DESCRIBE_ACLS),
     # kafka-topics asks for the configs of all topics at once. A broker may take long over the answer, unlike a
@@ -97,15 +102,11 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     forwarded(ApiKey.DESCRIBE_QUORUM),
     forwarded(ApiKey.ADD_RAFT_VOTER),
     forwarded(ApiKey.REMOVE_RAFT_VOTER),
-    # Not served yet.
-    Refused(ApiKey.ALTER_REPLICA_LOG_DIRS, refuse=data_refusals.refuse_alter_replica_log_dirs),
-    # Groups of the later protocols (KIP-848, KIP-932, KIP-1071) are not coordinated here.
-    Refused(ApiKey.CONSUMER_GROUP_HEARTBEAT, refuse=group_refusals.refuse_consumer_heartbeat),
+    # Share and streams groups (KIP-932, KIP-1071) are not coordinated here.
     Refused(ApiKey.SHARE_GROUP_HEARTBEAT, refuse=group_refusals.refuse_share_heartbeat),
     Refused(ApiKey.STREAMS_GROUP_HEARTBEAT, refuse=group_refusals.refuse_streams_heartbeat),
     Refused(ApiKey.SHARE_FETCH, refuse=group_refusals.refuse_share_fetch),
     Refused(ApiKey.SHARE_ACKNOWLEDGE, refuse=group_refusals.refuse_share_acknowledge),
-    Refused(ApiKey.CONSUMER_GROUP_DESCRIBE, refuse=group_refusals.describe_absent_consumers),
     Refused(ApiKey.SHARE_GROUP_DESCRIBE, refuse=group_refusals.describe_absent_shares),
     Refused(ApiKey.STREAMS_GROUP_DESCRIBE, refuse=group_refusals.describe_absent_streams),
     Refused(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, refuse=group_refusals.describe_absent_share_offsets),

@@ -14,6 +14,7 @@ from kquorum.broker.data_plane import DataPlane, data_plane_without_logs
 from kquorum.broker.groups.coordinator import GroupCoordinator, groups_without_logs
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.metadata_cache.responses import MetadataResponses
+from kquorum.broker.quota.client_quotas import ClientQuotas, no_client_quotas
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.configs.resolution import NodeConfigs
@@ -52,6 +53,8 @@ class RequestContext(Protocol):
     def when_gone(self) -> Callable[[Callable[[], object]], Callable[[], None]]: ...
     @property
     def making(self) -> MemoryCount: ...
+    @property
+    def throttle(self) -> Callable[[int], None]: ...
 
 
 class RequestForwarder(Protocol):
@@ -102,6 +105,7 @@ class BrokerServices:
     log_dirs: Mapping[UUID, str] = field(default_factory=dict)
     data: DataPlane = field(default_factory=data_plane_without_logs)
     groups: GroupCoordinator = field(default_factory=groups_without_logs)
+    quotas: ClientQuotas = field(default_factory=no_client_quotas)
     authorizer: RequestAuthorizer = field(default_factory=lambda: RequestAuthorizer(None))
     metadata_responses: MetadataResponses = field(init=False)
     _topic_lists: TopicLists = field(init=False, default_factory=TopicLists)
@@ -113,6 +117,12 @@ class BrokerServices:
     def configs(self) -> NodeConfigs:
         """This broker's configs, as of the current image."""
         return NodeConfigs.of(self.cache.image, self.node_id, self.node_configs)
+
+    @property
+    def offers_consumer_groups(self) -> bool:
+        """Whether the cluster has the feature, and this broker offers the protocol (rule G7.1)."""
+        has_feature = self.cache.image.features.finalized.get("group.version", 0) >= 1
+        return has_feature and "consumer" in self.groups.settings.protocols
 
     def access(self, context: RequestContext) -> Access:
         """What the client may do, as of the current image."""

@@ -6,9 +6,9 @@ others share what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from kquorum.broker.fetch.sessions import FetchedPartition
 from kquorum.broker.fetch.waits import Wait
@@ -25,6 +25,17 @@ Find = Callable[[FetchedPartition], Partition]
 """The partition, or a LogError."""
 
 
+Nearest = Callable[[Partition, int], int | None]
+"""The broker that is to be asked for this offset instead of this one, or None."""
+
+
+class LeaderThrottle(Protocol):
+    """How much this broker sends to replicas that are being built (KIP-73)."""
+
+    def is_throttled(self, topic_partition: TopicPartition) -> bool: ...
+    def is_exceeded(self, now_ms: int) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchBounds:
     """Who reads, and how much. `replica_id` is CONSUMER, or below for consumers that debug."""
@@ -35,10 +46,31 @@ class FetchBounds:
     min_bytes: int = 1
     max_bytes: int
     leader_only: bool = True
+    throttle: LeaderThrottle | None = None
+    nearest: Nearest | None = None
+    """Where a broker chooses the replica that consumers read from; and followers hear of watermarks at once then."""
 
     @property
     def is_follower(self) -> bool:
         return self.replica_id >= 0
+
+    @property
+    def tells_watermarks(self) -> bool:
+        """Consumers read from the followers: they hear of a high watermark at once, not with the next records
+        (KAFKA-8443, KAFKA-9731)."""
+        return self.nearest is not None and self.is_follower
+
+    def holds_back(self, now_ms: int, partition: Partition) -> bool:
+        """Whether the reader gets no records of the partition for now. A replica that is in sync is never held up: it
+        would leave the ISR."""
+        throttle = self.throttle
+        return (
+            throttle is not None
+            and self.is_follower
+            and self.replica_id not in partition.isr_state.committed
+            and throttle.is_throttled(partition.topic_partition)
+            and throttle.is_exceeded(now_ms)
+        )
 
 
 @dataclass(slots=True)
@@ -54,27 +86,34 @@ class FetchedData:
     size_bytes: int = 0
     aborted: Sequence[AbortedTransaction] | None = None
     diverging: EpochEnd | None = None
+    preferred_replica: int = UNKNOWN
 
     @property
     def has_to_be_told(self) -> bool:
         """Not worth to wait over."""
-        return self.error is not ErrorCode.none or self.diverging is not None
+        return self.error is not ErrorCode.none or self.diverging is not None or self.preferred_replica >= 0
 
 
-def read_partitions(
-    now_ms: int, asked: Sequence[FetchedPartition], bounds: FetchBounds, find: Find, *, counts: bool
-) -> list[FetchedData]:
-    """`counts`: a follower's fetch offsets are its progress. Those of a fetch that waited counted when it came."""
+def reading(
+    now_ms: Callable[[], int],
+    asked: Sequence[FetchedPartition],
+    bounds: FetchBounds,
+    find: Find,
+    answers: list[FetchedData],
+    *,
+    counts: bool,
+) -> Iterator[None]:
+    """Fills `answers`, a partition at each step. `counts`: a follower's fetch offsets are its progress. Those of a
+    fetch that waited counted when it came."""
     left = bounds.max_bytes
     at_least_one = True
-    answers = []
     for each in asked:
-        found = _read(now_ms, each, bounds, find, min(each.max_bytes, left), at_least_one, counts)
+        found = _read(now_ms(), each, bounds, find, min(each.max_bytes, left), at_least_one, counts)
         if found.size_bytes:
             at_least_one = False
             left = max(0, left - found.size_bytes)
         answers.append(found)
-    return answers
+        yield
 
 
 def _read(
@@ -87,7 +126,11 @@ def _read(
     counts: bool,
 ) -> FetchedData:
     try:
-        found = _read_partition(now_ms, find(asked), asked, bounds, max(max_bytes, 0), at_least_one, counts)
+        partition = find(asked)
+        preferred = _preferred_replica(partition, asked, bounds)
+        if preferred is not None:
+            return preferred
+        found = _read_partition(now_ms, partition, asked, bounds, max(max_bytes, 0), at_least_one, counts)
     except LogError as error:
         return FetchedData(asked, type(error).error_code)
     answer = FetchedData(
@@ -105,6 +148,26 @@ def _read(
     return answer
 
 
+def _preferred_replica(
+    partition: Partition, asked: FetchedPartition, bounds: FetchBounds
+) -> FetchedData | None:
+    """The answer that sends a consumer to another replica, without records. Raises LogError."""
+    if bounds.nearest is None or bounds.is_follower or bounds.leader_only:
+        return None
+    broker_id = bounds.nearest(partition, asked.offset)
+    if broker_id is None:
+        return None
+    partition.check_readable(asked.current_leader_epoch, leader_only=False)
+    log = partition.log
+    return FetchedData(
+        asked,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        preferred_replica=broker_id,
+    )
+
+
 def _read_partition(
     now_ms: int,
     partition: Partition,
@@ -115,6 +178,8 @@ def _read_partition(
     counts: bool,
 ) -> PartitionRead:
     if bounds.is_follower:
+        if bounds.holds_back(now_ms, partition):
+            max_bytes, at_least_one = 0, False
         return partition.read_as_follower(
             now_ms,
             bounds.replica_id,
@@ -159,11 +224,13 @@ class _Awaited:
 class FetchWait(Wait):
     """Until there are as many bytes as the reader wants, or one of its partitions has an error.
 
-    `answer` reads again from the start: what there is then is answered, whatever was counted here.
+    `answer` reads again from the start: what there is then is answered, whatever was counted here. `has_enough`:
+    records came while the first reading was under way.
     """
 
     def __init__(
         self,
+        now_ms: int,
         waiting: Sequence[FetchedData],
         bounds: FetchBounds,
         find: Find,
@@ -178,20 +245,26 @@ class FetchWait(Wait):
             for each in waiting
         }
         wakes_on = Wake.LOG_END if bounds.isolation is Isolation.LOG_END else Wake.HIGH_WATERMARK
+        if bounds.tells_watermarks:
+            wakes_on |= Wake.HIGH_WATERMARK
         super().__init__(tuple(self._awaited), wakes_on | Wake.ROLE, deadline_ms)
         self._bounds = bounds
         self._find = find
         self._answer = answer
         self._end = end
-        self._size_bytes = sum(self._count_again(each) for each in self._awaited.values())
+        self._size_bytes = sum(self._count_again(now_ms, each) for each in self._awaited.values())
+        self.has_enough = self._size_bytes >= bounds.min_bytes
         self.forget: Callable[[], None] = lambda: None
 
-    def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:  # noqa: ARG002 - the port's
+    def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
+        if self._bounds.tells_watermarks and any(why & Wake.HIGH_WATERMARK for why in woken.values()):
+            self._finish()
+            return True
         try:
             for topic_partition in woken:
                 awaited = self._awaited[topic_partition]
                 self._size_bytes -= awaited.size_bytes
-                self._size_bytes += self._count_again(awaited)
+                self._size_bytes += self._count_again(now_ms, awaited)
         except LogError:
             self._finish()
             return True
@@ -211,8 +284,9 @@ class FetchWait(Wait):
         self.forget()
         self._answer()
 
-    def _count_again(self, awaited: _Awaited) -> int:
-        """The bytes that this partition would give, at most those that the reader wants of it. Raises LogError."""
+    def _count_again(self, now_ms: int, awaited: _Awaited) -> int:
+        """The bytes that this partition would give, at most those that the reader wants of it; none while a throttle
+        holds them back. Raises LogError."""
         asked, bounds = awaited.asked, self._bounds
         partition = self._find(asked)
         partition.check_readable(
@@ -220,6 +294,8 @@ class FetchWait(Wait):
         )
         if asked.offset > partition.log.log_end_offset:
             raise OffsetOutOfRange("the log was truncated while the reader waited")
+        if bounds.holds_back(now_ms, partition):
+            return awaited.size_bytes
         bound = bound_of(partition, bounds.isolation)
         left = min(asked.max_bytes, bounds.max_bytes) - awaited.size_bytes
         if bound <= awaited.counted_to or left <= 0:

@@ -23,6 +23,8 @@ _FINAL_EPOCH: Final = -1
 _INT_MAX: Final = 2**31 - 1
 # A session that was used since is not evicted.
 EVICTABLE_AFTER_MS: Final = 120_000
+# Of all sessions together: some 300 bytes each. Kafka has no bound.
+MOST_PARTITIONS: Final = 500_000
 _FIRST_VERSION_WITH_SESSIONS: Final = 7
 _FIRST_VERSION_WITH_IDS: Final = 13
 
@@ -166,6 +168,7 @@ class FetchSessions:
         self._random = random_source
         # The one that was used longest ago comes first.
         self._sessions: dict[int, _Session] = {}
+        self._cached = 0
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -173,7 +176,7 @@ class FetchSessions:
 
     @property
     def cached_partitions(self) -> int:
-        return sum(len(session.partitions) for session in self._sessions.values())
+        return self._cached
 
     def begin(
         self,
@@ -185,7 +188,8 @@ class FetchSessions:
         is_follower: bool,
         name_of: NameOf,
     ) -> FetchContext:
-        asked = list(_asked(request, version, name_of))
+        # The last entry of a partition counts, as in Kafka; each is read once.
+        asked = list({each.key: each for each in _asked(request, version, name_of)}.values())
         if version < _FIRST_VERSION_WITH_SESSIONS:
             return FetchContext(asked)
         known = self._sessions.get(request.session_id)
@@ -193,7 +197,7 @@ class FetchSessions:
             known = None
         if request.session_epoch in (_INITIAL_EPOCH, _FINAL_EPOCH):
             if known is not None:
-                del self._sessions[known.id]
+                self._remove(known)
             if request.session_epoch == _FINAL_EPOCH:
                 return FetchContext(asked)
             return FetchContext(
@@ -217,6 +221,11 @@ class FetchSessions:
         if session.uses_ids != (version >= _FIRST_VERSION_WITH_IDS):
             return FetchContext(error=ErrorCode.fetch_session_topic_id_error)
         partitions = session.partitions
+        if self._cached + sum(each.key not in partitions for each in asked) > MOST_PARTITIONS:
+            # Its reader begins another, and names all partitions in each request if there is no room for that.
+            self._remove(session)
+            return FetchContext(error=ErrorCode.fetch_session_id_not_found)
+        before = len(partitions)
         for each in asked:
             key = each.key
             cached = partitions.get(key)
@@ -228,8 +237,9 @@ class FetchSessions:
             name: UUID | str = topic.topic_id if session.uses_ids else topic.topic
             for index in topic.partitions:
                 partitions.pop(FetchKey(name, index), None)
+        self._cached += len(partitions) - before
         if not partitions:
-            del self._sessions[session.id]
+            self._remove(session)
             return FetchContext()
         for each in partitions.values():
             if each.topic is None:
@@ -254,9 +264,14 @@ class FetchSessions:
                 partition.told_log_start_offset = each.log_start_offset
                 session.partitions[partition.key] = partition
             self._sessions[session.id] = session
+            self._cached += len(session.partitions)
             return session.id
 
         return begin
+
+    def _remove(self, session: _Session) -> None:
+        del self._sessions[session.id]
+        self._cached -= len(session.partitions)
 
     def _new_id(self) -> int:
         while True:
@@ -268,8 +283,11 @@ class FetchSessions:
         """Whether there is room for a session of `size` partitions, if need be by the end of another."""
         if self._slots <= 0 or not size:
             return False
-        if len(self._sessions) < self._slots:
+        has_room = self._cached + size <= MOST_PARTITIONS
+        if len(self._sessions) < self._slots and has_room:
             return True
+        if not self._sessions:
+            return False
         oldest = next(iter(self._sessions.values()))
         victim: _Session | None = oldest
         if now_ms - oldest.used_ms <= EVICTABLE_AFTER_MS:
@@ -282,7 +300,9 @@ class FetchSessions:
             if victim is None or (is_privileged, size) < (victim.is_privileged, len(victim.partitions)):
                 return False
         assert victim is not None, "the oldest, or the smallest that may go"
-        del self._sessions[victim.id]
+        if self._cached - len(victim.partitions) + size > MOST_PARTITIONS:
+            return False
+        self._remove(victim)
         self.evictions += 1
         return True
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.groups.classic_group import (
     ClassicGroup,
     GroupState,
@@ -22,7 +23,6 @@ from kquorum.broker.groups.classic_group import (
 )
 from kquorum.broker.groups.group_log import Done
 from kquorum.broker.groups.settings import GroupSettings
-from kquorum.broker.groups.timers import Timers
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.heartbeat import HeartbeatRequest
 from kquorum.wire.messages.join_group import (
@@ -80,15 +80,21 @@ class ClassicProtocol:
 
     # JoinGroup
 
-    def join(self, now_ms: int, request: JoinGroupRequest, client: Client, reply: JoinReply) -> None:
+    def check(self, request: JoinGroupRequest, reply: JoinReply) -> bool:
+        """Whether a request to join is valid in a group of either protocol; if not, it is answered."""
         settings = self._store.settings
         if not request.group_id:
             reply(_join_error(ErrorCode.invalid_group_id, request.member_id))
-            return
+            return False
         if not (
             settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms
         ):
             reply(_join_error(ErrorCode.invalid_session_timeout, request.member_id))
+            return False
+        return True
+
+    def join(self, now_ms: int, request: JoinGroupRequest, client: Client, reply: JoinReply) -> None:
+        if not self.check(request, reply):
             return
         group = self._store.groups.get(request.group_id)
         is_made = group is None

@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Never
 from uuid import UUID
 
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC, partition_of
-from kquorum.broker.groups.settings import GroupSettings
-from kquorum.broker.groups.shard import GroupShard, ShardState
+from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
+from kquorum.broker.groups.shard import GroupShard
+from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
@@ -29,15 +31,22 @@ class GroupCoordinator:
         settings: Callable[[], GroupSettings],
         new_id: Callable[[], UUID],
         default_partitions: Callable[[], int],
+        timings: Callable[[MetadataImage, str], ConsumerTimings],
     ) -> None:
-        """`default_partitions` of the topic, as long as it does not exist."""
+        """`default_partitions` of the topic, as long as it does not exist; `timings` of a consumer group by its id."""
         self._partitions = partitions
         self._settings = settings
         self._new_id = new_id
         self._default_partitions = default_partitions
         self._count = _UNKNOWN
         self._is_closed = False
+        self._timings = timings
+        self.topics = TopicMetadata()
         self.shards: dict[int, GroupShard] = {}
+
+    @property
+    def settings(self) -> GroupSettings:
+        return self._settings()
 
     # Which partition
 
@@ -93,11 +102,21 @@ class GroupCoordinator:
             return
         assert partition is not None
         if shard is None:
-            self.shards[index] = GroupShard(partition, self._settings, self._new_id)
+            self.shards[index] = GroupShard(
+                partition, self._settings, self._new_id, self.topics, self._timings_of
+            )
         else:
             shard.leader_epoch = partition.leader_epoch
 
+    def _timings_of(self, group_id: str) -> ConsumerTimings:
+        return self._timings(self.topics.image, group_id)
+
     def begin(self, image: MetadataImage) -> None:
+        """Before the first partition is led."""
+        self.topics.begin(image)
+        self._learn_count(image)
+
+    def _learn_count(self, image: MetadataImage) -> None:
         """The number of partitions counts as it was when it was first seen: another would move the groups."""
         if self._count == _UNKNOWN:
             topic = image.topics.by_name.get(OFFSETS_TOPIC)
@@ -106,7 +125,11 @@ class GroupCoordinator:
 
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
         self._forget_deleted(now_ms, delta)
-        self.begin(image)
+        changed = self.topics.change(delta, image)
+        if changed:
+            for shard in self.shards.values():
+                shard.topics_changed(changed)
+        self._learn_count(image)
 
     def _forget_deleted(self, now_ms: int, delta: MetadataDelta) -> None:
         deleted = delta.deleted_topic_ids
@@ -129,13 +152,14 @@ class GroupCoordinator:
 
     @property
     def is_loading(self) -> bool:
-        return any(shard.state is ShardState.LOADING for shard in self.shards.values())
+        """Whether a shard loads, or resolves regular expressions."""
+        return any(shard.has_work for shard in self.shards.values())
 
     def load_some(self, now_ms: int) -> bool:
-        """A part of the first shard that is loading; whether there is more to load."""
+        """A part of what takes long, of the first shard that has such work; whether there is more."""
         for shard in self.shards.values():
-            if shard.state is ShardState.LOADING:
-                shard.load_some(now_ms)
+            if shard.has_work:
+                shard.work_some(now_ms)
                 break
         return self.is_loading
 
@@ -171,7 +195,11 @@ class GroupCoordinator:
 
 def groups_without_logs() -> GroupCoordinator:
     """Of a broker that is made without data logs: each group is another broker's."""
-    return GroupCoordinator(NoPartitions(), _no_shard, _no_shard, lambda: 1)
+    return GroupCoordinator(NoPartitions(), _no_shard, _no_shard, lambda: 1, _no_timings)
+
+
+def _no_timings(_image: MetadataImage, _group_id: str) -> Never:
+    raise AssertionError("there is no shard without partitions")
 
 
 def _no_shard() -> Never:

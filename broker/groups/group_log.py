@@ -69,11 +69,12 @@ class GroupLog:
         timeout_ms: int,
         codec: int = 0,
         is_replayed: bool = True,
-    ) -> None:
-        """One batch. `done` is called once: now if the log refuses it, in which case nothing changed."""
+    ) -> bool:
+        """One batch. `done` is called once: now if the log refuses it, in which case nothing changed. Returns whether
+        the log took it."""
         if not records:
             self.after_writes(now_ms, done, timeout_ms=timeout_ms)
-            return
+            return True
         batch = write_data_batch(
             [Record(at, now_ms, key, value) for at, (key, value) in enumerate(records)],
             codec=CompressionCodec(codec),
@@ -84,13 +85,14 @@ class GroupLog:
             )
         except LogError as error:
             done(answer_of(type(error).error_code))
-            return
+            return False
         self._last_written = appended.required_offset
         if is_replayed:
             for offset, (key, value) in enumerate(records, appended.batches.first_offset):
                 self._replay(offset, key, value)
         self._waiting.append(_Waiting(appended.required_offset, now_ms + timeout_ms, done))
         self.advance()
+        return True
 
     def after_writes(self, now_ms: int, done: Done, *, timeout_ms: int) -> None:
         """When all that is written is committed; now if it is."""

@@ -10,13 +10,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from kquorum.broker.groups.classic_group import CONSUMER, ClassicGroup, GroupState, group_of
-from kquorum.broker.groups.classic_protocol import ClassicProtocol, check_member
+from kquorum.broker.coordinators.loading import LogLoad, ShardState
+from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.groups.classic_group import (
+    CONSUMER,
+    ClassicGroup,
+    GroupState,
+    JoinReply,
+    SyncReply,
+    group_of,
+)
+from kquorum.broker.groups.classic_members import ClassicMembers
+from kquorum.broker.groups.classic_protocol import ClassicProtocol, Client, check_member
+from kquorum.broker.groups.committed_groups import CommittedGroup, CommittedGroups
+from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, ResolvedRegex
+from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
+from kquorum.broker.groups.consumer_records import Change, group_tombstones
+from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.group_log import Done, GroupLog, KeyValue
+from kquorum.broker.groups.migration import can_downgrade, check_upgrade, downgraded, upgraded
 from kquorum.broker.groups.offsets import (
     CommittedOffset,
     OffsetStore,
@@ -24,14 +39,33 @@ from kquorum.broker.groups.offsets import (
     committed_offset,
     is_expired,
 )
-from kquorum.broker.groups.settings import GroupSettings
-from kquorum.broker.groups.timers import Timers
+from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
+from kquorum.broker.groups.topic_metadata import TopicMetadata
+from kquorum.broker.groups.topic_regexes import RegexResolution
 from kquorum.broker.log.errors import LogError
-from kquorum.broker.log.partition_log import Isolation
 from kquorum.broker.replica.partition import Partition
-from kquorum.wire.data_batch import data_headers, read_data_records
+from kquorum.wire.consumer_group_records import (
+    CONSUMER_TYPES,
+    ConsumerKey,
+    CurrentAssignmentValue,
+    GroupEpochValue,
+    MemberMetadataValue,
+    PartitionMetadataValue,
+    RegularExpressionValue,
+    TargetAssignmentValue,
+    TargetEpochValue,
+    Value,
+    decode_consumer_key,
+    decode_consumer_value,
+    target_of,
+)
+from kquorum.wire.data_batch import read_data_records
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.heartbeat import HeartbeatRequest
+from kquorum.wire.messages.join_group import JoinGroupRequest
+from kquorum.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity
+from kquorum.wire.messages.sync_group import SyncGroupRequest
 from kquorum.wire.offsets_records import (
     NO_TIMESTAMP,
     GroupKey,
@@ -59,28 +93,19 @@ NO_GENERATION: Final = -1
 _FIRST_WITH_GROUP_ID_NOT_FOUND: Final = 9
 # At most so many offsets are removed by one batch.
 _REMOVED_AT_ONCE: Final = 1_000
-_LOADED_AT_ONCE_BYTES: Final = 256 * 1024
 
 _OF_MEMBERS: Final = frozenset(
     {
-        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
         RecordType.SHARE_GROUP_MEMBER_METADATA,
         RecordType.STREAMS_GROUP_MEMBER_METADATA,
     }
 )
 # Kafka refuses to load a group whose parts are removed in another order (rule G3.32).
-_ORDER_OF_REMOVAL: Final = (8, 7, 6, 5, 16, 4, 3, 14, 13, 12, 10, 15, 11, 22, 21, 20, 19, 23, 17, 9, 18)
+_ORDER_OF_REMOVAL: Final = (14, 13, 12, 10, 15, 11, 22, 21, 20, 19, 23, 17, 9, 18)
 _TYPE_OF_METADATA: Final = {
     RecordType.SHARE_GROUP_METADATA: "share",
     RecordType.STREAMS_GROUP_METADATA: "streams",
 }
-
-
-class ShardState(Enum):
-    LOADING = auto()
-    ACTIVE = auto()
-    CLOSED = auto()
-    FAILED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +142,18 @@ FetchDone = Callable[[ErrorCode, Mapping[Place, CommittedOffset], Collection[Pla
 
 
 class GroupShard:
-    """Implements `broker.groups.classic_protocol.GroupStore`."""
+    """Implements `broker.groups.classic_protocol.GroupStore` and `broker.groups.consumer_protocol.ConsumerStore`.
+
+    `topics` are shared by all shards, `timings` are those of a consumer group by its id.
+    """
 
     def __init__(
         self,
         partition: Partition,
         settings: Callable[[], GroupSettings],
         new_id: Callable[[], UUID],
+        topics: TopicMetadata,
+        timings: Callable[[str], ConsumerTimings],
     ) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
@@ -131,12 +161,22 @@ class GroupShard:
         self.groups: dict[str, ClassicGroup] = {}
         self.timers = Timers()
         self.offsets = OffsetStore()
-        self.log = GroupLog(partition, self._replay_own, self.offsets.commit_to)
+        self.consumers: dict[str, ConsumerGroup] = {}
+        self.committed = CommittedGroups()
+        self.topics = topics
+        self.timings = timings
+        self.log = GroupLog(partition, self._replay_own, self._commit_to)
         self.classic = ClassicProtocol(self)
+        self.consumer = ConsumerProtocol(self)
+        self.classic_members = ClassicMembers(self, self.consumer)
         self._settings = settings
         self._new_id = new_id
-        self._next_offset = partition.log.log_start_offset
+        self._load = LogLoad(partition.log)
         self._modern: dict[str, set[tuple[RecordType, bytes]]] = {}
+        """The records of share and streams groups, which another broker's coordinator keeps."""
+        self._groups_of_topic: dict[str, set[str]] = {}
+        self._resolutions: dict[str, RegexResolution] = {}
+        self._ends: dict[str, ErrorCode] = {}
 
     @property
     def settings(self) -> GroupSettings:
@@ -144,67 +184,58 @@ class GroupShard:
 
     @property
     def refusal(self) -> ErrorCode:
-        """What a request gets while this shard cannot serve it (rule G1.21)."""
-        if self.state is ShardState.ACTIVE:
-            return ErrorCode.none
-        if self.state is ShardState.LOADING:
-            return ErrorCode.coordinator_load_in_progress
-        return ErrorCode.not_coordinator
+        return self.state.refusal
 
     def new_member_id(self, prefix: str) -> str:
-        return f"{prefix}-{self._new_id()}"
+        return f"{prefix}-{self._new_id()}" if prefix else str(self._new_id())
 
     # Loading
 
     def load_some(self, now_ms: int) -> None:
         """Read and replay the next part of the log, up to its end: what the former leader wrote, committed or not."""
-        partition_log = self.partition.log
         if self.state is not ShardState.LOADING:
             return
+        before = self._load.next_offset
         try:
-            if self._next_offset < partition_log.log_end_offset:
-                most = min(self.settings.load_buffer_bytes, _LOADED_AT_ONCE_BYTES)
-                found = partition_log.read(
-                    self._next_offset,
-                    max_bytes=most,
-                    isolation=Isolation.LOG_END,
-                    at_least_one_batch=True,
-                )
-                data = b"".join(found.pieces)
-                before = self._next_offset
-                for position, header in data_headers(data):
-                    self._replay_batch(data, position, header)
-                    self._next_offset = header.next_offset
-                if self._next_offset > before:
-                    return
+            for data, position, header in self._load.next_batches(self.settings.load_buffer_bytes):
+                self._replay_batch(data, position, header)
         except (DecodeError, LogError, ValueError) as error:
             self.state = ShardState.FAILED
             log.error(
                 "%s-%d cannot be loaded from offset %d on, so this broker refuses its groups: %s",
                 *self.partition.topic_partition,
-                self._next_offset,
+                self._load.next_offset,
                 error,
             )
+            return
+        if self._load.next_offset > before:
+            # So that what waits for its commit does not pile up (KAFKA-19716).
+            self._commit_to(self.partition.log.high_watermark)
             return
         self._begin(now_ms)
 
     def _begin(self, now_ms: int) -> None:
         self.state = ShardState.ACTIVE
         self.log.start_at(self.partition.log.log_end_offset)
-        self.offsets.commit_to(self.partition.log.high_watermark)
+        self._commit_to(self.partition.log.high_watermark)
         for group in self.groups.values():
             self.classic.begin(now_ms, group)
+        for consumers in self.consumers.values():
+            self.consumer.begin(now_ms, consumers)
         self._schedule_expiry(now_ms)
         log.info(
             "%s-%d: %d groups with %d offsets loaded, leader epoch %d",
             *self.partition.topic_partition,
-            len(self.groups),
+            len(self.groups) + len(self.consumers),
             self.offsets.count,
             self.leader_epoch,
         )
 
+    def _commit_to(self, high_watermark: int) -> None:
+        self.offsets.commit_to(high_watermark)
+        self.committed.commit_to(high_watermark)
+
     def _replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
-        """A batch that begins below the place to go on from was read whole."""
         for record in read_data_records(data, position, header):
             if header.is_control:
                 self._replay_marker(header.producer_id, record)
@@ -230,17 +261,22 @@ class GroupShard:
         for group in tuple(self.groups.values()):
             self.classic.end(group, ErrorCode.not_coordinator)
         self.timers.clear()
+        self._resolutions.clear()
         self.log.fail_all(ErrorCode.not_coordinator)
 
     # Replay
 
     def replay(self, offset: int, key: bytes, value: bytes | None, producer_id: int | None = None) -> None:
-        """Raises DecodeError. Earlier records of a key may be missing: compaction removed them (rule G3.28)."""
+        """Raises DecodeError, and ValueError for what contradicts the records before. Earlier records of a key may be
+        missing: compaction removed them (rule G3.28)."""
         found = decode_key(key)
         if isinstance(found, OffsetKey):
             self._replay_offset(offset, found, value, producer_id)
         elif isinstance(found, GroupKey):
             self._replay_group(found.group_id, value)
+        elif isinstance(found, ModernKey) and found.type in CONSUMER_TYPES:
+            decoded = None if value is None else decode_consumer_value(found.type, value)
+            self._replay_consumer(offset, decode_consumer_key(found.type, key), decoded)
         elif isinstance(found, ModernKey):
             self._replay_modern(found, key, value)
         else:
@@ -264,15 +300,86 @@ class GroupShard:
         self.offsets.set(key, found, offset)
 
     def _make_simple(self, group_id: str) -> None:
-        if group_id not in self.groups and group_id not in self._modern:
+        if not any(group_id in each for each in (self.groups, self.consumers, self._modern)):
             self.groups[group_id] = ClassicGroup(group_id)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
         known = self.groups.pop(group_id, None)
+        error = self._ends.pop(group_id, ErrorCode.unknown_member_id)
         if known is not None:
-            self.classic.end(known, ErrorCode.unknown_member_id)
+            self.classic.end(known, error)
         if value is not None:
             self.groups[group_id] = group_of(group_id, decode_group_value(value))
+
+    def _replay_consumer(self, offset: int, key: ConsumerKey, value: Value | None) -> None:
+        """Tombstones may come in any order: compaction may have removed others of them."""
+        group = self.consumers.get(key.group_id)
+        if group is None:
+            if value is None:
+                return
+            group = self._consumer_to_replay(key.group_id)
+        name = key.name
+        if value is None:
+            self._remove_of_consumer(key, group)
+        elif isinstance(value, GroupEpochValue):
+            group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+        elif isinstance(value, PartitionMetadataValue):
+            group.has_partition_metadata = True
+        elif isinstance(value, MemberMetadataValue):
+            group.put(_member(group, name).with_metadata(value))
+        elif isinstance(value, TargetEpochValue):
+            group.assignment_epoch = value.assignment_epoch
+            group.assignment_timestamp_ms = value.assignment_timestamp
+        elif isinstance(value, TargetAssignmentValue):
+            group.targets[name] = target_of(value.topic_partitions)
+        elif isinstance(value, CurrentAssignmentValue):
+            group.put(_member(group, name).with_current(value))
+        elif isinstance(value, RegularExpressionValue):
+            group.resolve(name, ResolvedRegex(frozenset(value.topics), value.version, value.timestamp))
+        is_gone = key.group_id not in self.consumers
+        self.committed.note(offset, key.type, name, group, is_gone=is_gone)
+
+    def _remove_of_consumer(self, key: ConsumerKey, group: ConsumerGroup) -> None:
+        kind, name = key.type, key.name
+        if kind is RecordType.CONSUMER_GROUP_METADATA:
+            for member_id in group.members:
+                self.consumer.forget(group.group_id, member_id)
+            self._note_topics(group.group_id, group.subscriptions.names(), ())
+            self._resolutions.pop(group.group_id, None)
+            del self.consumers[group.group_id]
+        elif kind is RecordType.CONSUMER_GROUP_PARTITION_METADATA:
+            group.has_partition_metadata = False
+        elif kind is RecordType.CONSUMER_GROUP_MEMBER_METADATA:
+            group.remove(name)
+            self.consumer.forget(group.group_id, name)
+        elif kind is RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA:
+            group.assignment_epoch, group.assignment_timestamp_ms = -1, 0
+        elif kind is RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+            group.targets.pop(name, None)
+        elif kind is RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
+            if name in group.members:
+                group.put(group.members[name].without_current())
+        elif kind is RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
+            group.resolve(name, None)
+
+    def _consumer_to_replay(self, group_id: str) -> ConsumerGroup:
+        """Takes the place of a simple group, which offsets alone made (KAFKA-20254)."""
+        known = self.groups.get(group_id)
+        if group_id in self._modern or (known is not None and not known.is_simple):
+            raise ValueError(f"group {group_id} is of another protocol, and has records of a consumer group")
+        self.groups.pop(group_id, None)
+        made = self.consumers[group_id] = ConsumerGroup(group_id, self._note_topics)
+        return made
+
+    def _note_topics(self, group_id: str, before: Collection[str], after: Collection[str]) -> None:
+        for topic in before:
+            if topic not in after:
+                readers = self._groups_of_topic.get(topic, set())
+                readers.discard(group_id)
+                if not readers:
+                    self._groups_of_topic.pop(topic, None)
+        for topic in after:
+            self._groups_of_topic.setdefault(topic, set()).add(group_id)
 
     def _replay_modern(self, found: ModernKey, key: bytes, value: bytes | None) -> None:
         """Of a group that another broker's coordinator keeps: its id is taken, and its records are known."""
@@ -287,11 +394,161 @@ class GroupShard:
             if not kept:
                 del self._modern[found.group_id]
 
+    # Consumer groups
+
+    def change_of(self, now_ms: int, group_id: str, *, is_made: bool) -> Change:
+        """Rules G7.12 and G10.1 to G10.4."""
+        group = self.consumers.get(group_id)
+        if group is not None:
+            return Change(group, group.epoch)
+        classic = self.groups.get(group_id)
+        if group_id in self._modern or (classic is not None and not is_made):
+            raise GroupError(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group.")
+        if not is_made:
+            raise GroupError(ErrorCode.group_id_not_found, f"Consumer group {group_id} not found.")
+        if classic is None:
+            return Change(ConsumerGroup(group_id, _note_nothing), 0)
+        tombstone: KeyValue = (encode_group_key(group_id), None)
+        if classic.state is GroupState.EMPTY:
+            return Change(ConsumerGroup(group_id, _note_nothing), 0, [tombstone])
+        check_upgrade(classic, self.settings)
+        made, records = upgraded(classic, self.topics)
+
+        def begin() -> None:
+            log.info("group %s speaks the consumer protocol from now on", group_id)
+            for member in made.members.values():
+                assert member.classic is not None
+                self.consumer.set_session(
+                    now_ms, group_id, member.member_id, member.classic.session_timeout_ms
+                )
+
+        self._ends[group_id] = ErrorCode.rebalance_in_progress
+        return Change(made, made.epoch, [tombstone, *records], [begin])
+
+    def downgrade(self, now_ms: int, group: ConsumerGroup, leaving: Collection[str], done: Done) -> bool:
+        if not can_downgrade(group, leaving, self.settings):
+            return False
+        staying = [member for member_id, member in group.members.items() if member_id not in leaving]
+        try:
+            made = downgraded(now_ms, group, staying, self.topics)
+        except GroupError as error:
+            log.warning("group %s stays a consumer group: %s", group.group_id, error.message)
+            return False
+        self._become_classic(now_ms, group_tombstones(group), made, done, rebalances=True)
+        return True
+
+    def replace_by_classic(
+        self,
+        now_ms: int,
+        change: Change,
+        former_id: str,
+        member: ConsumerMember,
+        *,
+        rebalances: bool,
+        done: Done,
+    ) -> None:
+        group = change.group
+        others = [each for member_id, each in group.members.items() if member_id != former_id]
+        made = downgraded(now_ms, group, [*others, member], self.topics)
+        records = [*change.records, *group_tombstones(group, {former_id: member.member_id})]
+        self._become_classic(now_ms, records, made, done, rebalances=rebalances)
+
+    def _become_classic(
+        self,
+        now_ms: int,
+        records: Sequence[KeyValue],
+        made: ClassicGroup,
+        done: Done,
+        *,
+        rebalances: bool,
+    ) -> None:
+        """The record has one protocol of each member; the group goes on with all."""
+        record = (encode_group_key(made.group_id), encode_group_value(made.record()))
+        if not self.write(now_ms, [*records, record], done):
+            return
+        log.info("group %s speaks the classic protocol from now on", made.group_id)
+        self.groups[made.group_id] = made
+        self.classic.begin(now_ms, made)
+        if rebalances and made.state is GroupState.STABLE:
+            self.classic.prepare(now_ms, made)
+
+    def topics_changed(self, topics: Collection[str]) -> None:
+        for topic in topics:
+            for group_id in self._groups_of_topic.get(topic, ()):
+                self.consumers[group_id].needs_refresh = True
+
+    def described(self, group_id: str) -> CommittedGroup | None:
+        return self.committed.all.get(group_id)
+
+    def begin_resolution(self, group_id: str, resolution: RegexResolution) -> None:
+        self._resolutions[group_id] = resolution
+
+    def is_resolving(self, group_id: str) -> bool:
+        return group_id in self._resolutions
+
+    @property
+    def has_work(self) -> bool:
+        return self.state is ShardState.LOADING or bool(self._resolutions)
+
+    def work_some(self, now_ms: int) -> None:
+        """A part of what takes long: the load, or the resolution of regular expressions."""
+        if self.state is ShardState.LOADING:
+            self.load_some(now_ms)
+            return
+        group_id, resolution = next(iter(self._resolutions.items()))
+        if resolution.advance():
+            del self._resolutions[group_id]
+            self.consumer.resolved(now_ms, group_id, resolution.result(now_ms))
+
+    # Members of the classic protocol, in groups of either
+
+    def join(self, now_ms: int, request: JoinGroupRequest, client: Client, reply: JoinReply) -> None:
+        group = self.consumers.get(request.group_id)
+        if group is not None and not group.is_empty and self.classic.check(request, reply):
+            self.classic_members.join(now_ms, group, request, client, reply)
+        elif group is None or group.is_empty:
+            self.classic.join(now_ms, request, client, reply)
+
+    def sync(self, now_ms: int, request: SyncGroupRequest, reply: SyncReply) -> None:
+        group = self.consumers.get(request.group_id)
+        if group is None:
+            self.classic.sync(now_ms, request, reply)
+        else:
+            self.classic_members.sync(now_ms, group, request, reply)
+
+    def heartbeat(self, now_ms: int, request: HeartbeatRequest, done: Done) -> None:
+        group = self.consumers.get(request.group_id)
+        if group is None:
+            error = self.classic.heartbeat(now_ms, request)
+        else:
+            error = self.classic_members.heartbeat(now_ms, group, request)
+        self.after_writes(now_ms, lambda failed: done(error if failed is ErrorCode.none else failed))
+
+    def leave(
+        self,
+        now_ms: int,
+        group_id: str,
+        leaving: Sequence[MemberIdentity],
+        done: Callable[[LeaveGroupResponse], None],
+    ) -> None:
+        group = self.consumers.get(group_id)
+        if group is not None:
+            self.classic_members.leave(now_ms, group, leaving, done)
+            return
+        response = self.classic.leave(now_ms, group_id, tuple(leaving))
+        self.after_writes(
+            now_ms,
+            lambda failed: done(
+                response if failed is ErrorCode.none else LeaveGroupResponse(error_code=failed)
+            ),
+        )
+
     # Writing
 
-    def _write(self, now_ms: int, records: Sequence[KeyValue], done: Done) -> None:
+    def write(self, now_ms: int, records: Sequence[KeyValue], done: Done) -> bool:
+        """Whether the log took them; `done` is called in any case."""
         settings = self.settings
-        self.log.write(
+        return self.log.write(
             now_ms,
             records,
             done,
@@ -331,12 +588,16 @@ class GroupShard:
         return min((each for each in deadlines if each is not None), default=None)
 
     def make_room(self, now_ms: int, group_id: str) -> ErrorCode:
+        group = self.consumers.get(group_id)
+        if group is not None:
+            self.write(now_ms, group_tombstones(group), lambda _error: None)
+            return ErrorCode.none if group_id not in self.consumers else ErrorCode.coordinator_not_available
         kept = self._modern.get(group_id)
         if kept is None:
             return ErrorCode.none
         if self._has_modern_members(group_id):
             return ErrorCode.inconsistent_group_protocol
-        self._write(now_ms, _removals(kept), lambda _error: None)
+        self.write(now_ms, _removals(kept), lambda _error: None)
         return ErrorCode.inconsistent_group_protocol if group_id in self._modern else ErrorCode.none
 
     def _has_modern_members(self, group_id: str) -> bool:
@@ -393,11 +654,14 @@ class GroupShard:
         def written(failed: ErrorCode) -> None:
             done([ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large])
 
-        self._write(now_ms, records, written)
+        self.write(now_ms, records, written)
 
     def _may_commit(self, commit: Commit) -> ErrorCode:
-        """Rules G5.5, G5.6 and G5.10."""
+        """Rules G5.5, G5.6, G5.8 to G5.10."""
         is_anonymous = commit.generation < 0
+        consumers = self.consumers.get(commit.group_id)
+        if consumers is not None:
+            return self._may_commit_as_consumer(consumers, commit)
         if commit.group_id in self._modern:
             has_members = self._has_modern_members(commit.group_id)
             return ErrorCode.none if is_anonymous and not has_members else ErrorCode.unknown_member_id
@@ -418,6 +682,45 @@ class GroupShard:
         is_completing = group.state is GroupState.COMPLETING
         return ErrorCode.rebalance_in_progress if is_completing else ErrorCode.none
 
+    def _may_commit_as_consumer(self, group: ConsumerGroup, commit: Commit) -> ErrorCode:
+        """An epoch before the member's own is good for partitions that the member had at that epoch (KIP-1251)."""
+        if commit.generation < 0 and group.is_empty:
+            return ErrorCode.none
+        member = group.members.get(commit.member_id)
+        if member is None:
+            return ErrorCode.unknown_member_id
+        if member.classic is None and commit.version < _FIRST_WITH_GROUP_ID_NOT_FOUND:
+            return ErrorCode.unsupported_version
+        if commit.generation == member.epoch:
+            return ErrorCode.none
+        stale = ErrorCode.stale_member_epoch if member.classic is None else ErrorCode.illegal_generation
+        if commit.generation > member.epoch:
+            return stale
+        for each in commit.offsets:
+            topic_id = each.topic_id
+            if topic_id == ZERO_UUID:
+                topic_id = self.topics.id_of(each.place.topic) or ZERO_UUID
+            since = member.assignment_epoch_of(topic_id, each.place.partition)
+            if since is None or commit.generation < since:
+                return stale
+        return ErrorCode.none
+
+    def may_fetch(
+        self, group_id: str, member_id: str | None, member_epoch: int, *, is_stable: bool
+    ) -> ErrorCode:
+        """Rule G5.20: a member of a consumer group says at which epoch it is."""
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.none
+        found = self.consumers.get(group_id) if is_stable else self.committed.all.get(group_id)
+        if found is None:
+            return ErrorCode.none
+        member = found.members.get(member_id or "")
+        if member is None:
+            return ErrorCode.unknown_member_id
+        if member.epoch == member_epoch:
+            return ErrorCode.none
+        return ErrorCode.stale_member_epoch if member.classic is None else ErrorCode.illegal_generation
+
     def fetch_offsets(self, now_ms: int, group_id: str, *, is_stable: bool, done: FetchDone) -> None:
         """With `is_stable` the newest state, once it is committed; else what is committed now (rule G5.18)."""
         if not is_stable:
@@ -435,10 +738,11 @@ class GroupShard:
         done: Callable[[ErrorCode, Sequence[ErrorCode]], None],
     ) -> None:
         group = self.groups.get(group_id)
+        consumers = self.consumers.get(group_id)
         error = ErrorCode.none
         if not group_id:
             error = ErrorCode.invalid_group_id
-        elif group is None and group_id not in self._modern:
+        elif group is None and consumers is None and group_id not in self._modern:
             error = ErrorCode.group_id_not_found
         elif (
             group is not None and group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER
@@ -449,7 +753,11 @@ class GroupShard:
                 now_ms, lambda failed: done(failed if failed is not ErrorCode.none else error, ())
             )
             return
-        subscribed = [group is not None and group.is_subscribed(place.topic) for place in places]
+        subscribed = [
+            (group is not None and group.is_subscribed(place.topic))
+            or (consumers is not None and place.topic in consumers.subscriptions)
+            for place in places
+        ]
         kept = self.offsets.newest(group_id)
         records: list[KeyValue] = [
             (encode_offset_key(OffsetKey(group_id, *place)), None)
@@ -459,7 +767,7 @@ class GroupShard:
         errors = [
             ErrorCode.group_subscribed_to_topic if is_used else ErrorCode.none for is_used in subscribed
         ]
-        self._write(now_ms, records, lambda failed: done(failed, errors))
+        self.write(now_ms, records, lambda failed: done(failed, errors))
 
     # Groups
 
@@ -468,8 +776,12 @@ class GroupShard:
             ListedGroup(group.group_id, group.protocol_type or "", group.state.value, "classic")
             for group in self.groups.values()
         ]
+        found += [
+            ListedGroup(committed.group_id, CONSUMER, committed.state.value, CONSUMER)
+            for committed in self.committed.all.values()
+        ]
         for group_id, kept in self._modern.items():
-            kind = next((_TYPE_OF_METADATA[each] for each, _ in kept if each in _TYPE_OF_METADATA), CONSUMER)
+            kind = next((_TYPE_OF_METADATA[each] for each, _ in kept if each in _TYPE_OF_METADATA), "share")
             state = "Stable" if self._has_modern_members(group_id) else "Empty"
             found.append(ListedGroup(group_id, kind, state, kind))
         return found
@@ -489,9 +801,12 @@ class GroupShard:
                 {group_id: failed if error is ErrorCode.none else error for group_id, error in errors.items()}
             )
 
-        self._write(now_ms, records, written)
+        self.write(now_ms, records, written)
 
     def _may_delete(self, group_id: str) -> ErrorCode:
+        consumers = self.consumers.get(group_id)
+        if consumers is not None:
+            return ErrorCode.none if consumers.is_empty else ErrorCode.non_empty_group
         if group_id in self._modern:
             return ErrorCode.non_empty_group if self._has_modern_members(group_id) else ErrorCode.none
         group = self.groups.get(group_id)
@@ -502,6 +817,8 @@ class GroupShard:
     def _tombstones(self, group_id: str) -> list[KeyValue]:
         places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
         records: list[KeyValue] = [(encode_offset_key(OffsetKey(group_id, *place)), None) for place in places]
+        if group_id in self.consumers:
+            return records + group_tombstones(self.consumers[group_id])
         if group_id in self._modern:
             return records + _removals(self._modern[group_id])
         return [*records, (encode_group_key(group_id), None)]
@@ -527,13 +844,32 @@ class GroupShard:
             is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group.group_id))
             if not is_used and group.state is GroupState.EMPTY and not group.pending_ids:
                 records.append((encode_group_key(group.group_id), None))
+        for consumers in tuple(self.consumers.values()):
+            records += self._expired_of_consumers(consumers, now_ms, retention_ms)
         self._remove_some(now_ms, records)
         self._schedule_expiry(now_ms)
+
+    def _expired_of_consumers(self, group: ConsumerGroup, now_ms: int, retention_ms: int) -> list[KeyValue]:
+        """Offsets of topics that the group reads stay, however old."""
+        group_id = group.group_id
+        kept = self.offsets.newest(group_id)
+        expired = [
+            place
+            for place, found in kept.items()
+            if place.topic not in group.subscriptions
+            and not self.offsets.is_in_transaction(group_id, place)
+            and is_expired(found, now_ms, found.commit_timestamp_ms, retention_ms)
+        ]
+        records: list[KeyValue] = [
+            (encode_offset_key(OffsetKey(group_id, *place)), None) for place in expired
+        ]
+        is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group_id))
+        return records if is_used or not group.is_empty else records + group_tombstones(group)
 
     def forget_topics(self, now_ms: int, topics: Collection[str]) -> None:
         """Topics were deleted: another topic of the same name has other records (rule G3.42)."""
         records: list[KeyValue] = []
-        for group_id in (*self.groups, *self._modern):
+        for group_id in (*self.groups, *self.consumers, *self._modern):
             places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
             records += [
                 (encode_offset_key(OffsetKey(group_id, *place)), None)
@@ -544,7 +880,16 @@ class GroupShard:
 
     def _remove_some(self, now_ms: int, records: Sequence[KeyValue]) -> None:
         for start in range(0, len(records), _REMOVED_AT_ONCE):
-            self._write(now_ms, records[start : start + _REMOVED_AT_ONCE], lambda _error: None)
+            self.write(now_ms, records[start : start + _REMOVED_AT_ONCE], lambda _error: None)
+
+
+def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
+    known = group.members.get(member_id)
+    return ConsumerMember(member_id=member_id) if known is None else known
+
+
+def _note_nothing(_group_id: str, _before: Collection[str], _after: Collection[str]) -> None:
+    """Of a group that the shard does not keep yet."""
 
 
 def _has_expired(

@@ -149,7 +149,9 @@ class PartitionLog(Protocol):
         """
         ...
 
-    def active_producers(self) -> Sequence[ActiveProducer]: ...
+    def active_producers(self, most: int) -> Sequence[ActiveProducer]:
+        """At most so many, those with an open transaction first."""
+        ...
 
     def append_as_follower(
         self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int

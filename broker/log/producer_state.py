@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from crc32c import crc32c
@@ -176,8 +177,13 @@ class ProducerStates:
     def first_unstable_offset(self) -> int | None:
         return self.transactions.first_unstable_offset
 
-    def active(self) -> list[ActiveProducer]:
-        """As DescribeProducers tells them."""
+    def active(self, most: int) -> list[ActiveProducer]:
+        """As DescribeProducers tells them; at most so many, those with a transaction first."""
+        entries: Iterable[ProducerEntry] = self._entries.values()
+        if len(self._entries) > most:
+            with_transaction = [entry for entry in entries if entry.has_transaction][:most]
+            others = (entry for entry in reversed(self._entries.values()) if not entry.has_transaction)
+            entries = [*with_transaction, *islice(others, most - len(with_transaction))]
         return [
             ActiveProducer(
                 entry.producer_id,
@@ -187,7 +193,7 @@ class ProducerStates:
                 entry.coordinator_epoch,
                 entry.transaction_first_offset,
             )
-            for entry in self._entries.values()
+            for entry in entries
         ]
 
     def is_empty(self) -> bool:

@@ -10,7 +10,6 @@ timestamps), KIP-390 and KIP-780 (compression levels).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -43,7 +42,14 @@ from kquorum.wire.data_batch import (
 )
 from kquorum.wire.errors import BufferUnderflow, DecodeError, TooMuchData
 from kquorum.wire.record_batch import HEADER_BYTES
-from kquorum.wire.record_survey import RecordSpan, RecordSurvey, record_spans, renumbered, survey_records
+from kquorum.wire.record_survey import (
+    RecordSpan,
+    RecordSurvey,
+    outliers,
+    record_spans,
+    renumbered,
+    survey_records,
+)
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 1_048_588
 NO_BOUND_MS: Final = 2**63 - 1
@@ -53,6 +59,10 @@ _MAGIC: Final = 2
 _UNFOLDS_AT_MOST: Final = 16
 _LEAST_PLAIN_LIMIT: Final = 8 * 1024 * 1024
 _MOST_RECORDS: Final = 1 << 17
+# To number records again, or to compress them again, costs more than to look at them.
+_MOST_REBUILT_RECORDS: Final = 1 << 13
+_REBUILDS_AT_MOST: Final = 4
+_LEAST_REBUILT_LIMIT: Final = 4 * 1024 * 1024
 _LISTED_ERRORS: Final = 3
 # Of the 16 bits, those of the codec, transactions, control records and the delete horizon.
 _KEPT_ATTRIBUTES: Final = 0x77
@@ -87,6 +97,11 @@ class ValidationRules:
     def max_plain_bytes(self) -> int:
         """How much a compressed batch may unfold to: the broker decompresses no more of it."""
         return max(_LEAST_PLAIN_LIMIT, _UNFOLDS_AT_MOST * self.max_message_bytes)
+
+    @property
+    def max_rebuilt_bytes(self) -> int:
+        """Of the records of a batch that has to be built again."""
+        return max(_LEAST_REBUILT_LIMIT, _REBUILDS_AT_MOST * self.max_message_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +217,12 @@ def validate_and_assign(
     plain, start, end = _payload(records, header, rules)
     try:
         survey = survey_records(plain, start, end, header.record_count)
+    except TooMuchData as error:
+        raise RecordTooLarge(str(error)) from error
     except DecodeError as error:
         raise InvalidRecord(str(error)) from error
     if not _are_sound(header, survey, now_ms, rules):
-        spans = record_spans(plain, start, end, header.record_count)
-        _refuse_records(list(_record_errors(header, spans, now_ms, rules)))
+        _refuse_records(plain, start, end, header, now_ms, rules)
     offset_of_max = first_offset
     if rules.log_append_time:
         max_timestamp_ms = now_ms
@@ -221,6 +237,11 @@ def validate_and_assign(
     if is_in_place:
         batch, placed = _in_place(records, header, first_offset, leader_epoch, attributes, max_timestamp_ms)
     else:
+        if header.record_count > _MOST_REBUILT_RECORDS or end - start > rules.max_rebuilt_bytes:
+            raise RecordTooLarge(
+                f"a batch of {header.record_count} records with {end - start} bytes would have to be built again; a "
+                f"broker does that with {_MOST_REBUILT_RECORDS} records and {rules.max_rebuilt_bytes} bytes at most"
+            )
         spans = record_spans(plain, start, end, header.record_count)
         fields = replace(
             header,
@@ -324,33 +345,57 @@ def _are_sound(header: BatchHeader, survey: RecordSurvey, now_ms: int, rules: Va
     )
 
 
-def _record_errors(
-    header: BatchHeader, spans: Iterable[RecordSpan], now_ms: int, rules: ValidationRules
-) -> Iterable[tuple[int, LogError]]:
-    """The first rule that each record breaks, with its index in the batch."""
+def _refuse_records(
+    plain: bytes, start: int, end: int, header: BatchHeader, now_ms: int, rules: ValidationRules
+) -> None:
+    """Raise InvalidRecord or InvalidTimestamp with the records that break a rule, if there is one. Only the first
+    hundred are listed: a batch of a hundred bytes may have a hundred thousand."""
     oldest, newest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
-    for index, span in enumerate(spans):
-        timestamp_ms = header.base_timestamp_ms + span.timestamp_delta
-        if header.is_log_append_time:
-            timestamp_ms = header.max_timestamp_ms
-        if rules.compacted and not span.has_key:
-            yield index, InvalidRecord("a record of a compacted topic needs a key")
-        elif rules.log_append_time or timestamp_ms == NO_TIMESTAMP:
-            if header.is_log_append_time:
-                yield index, InvalidTimestamp("producers do not set the timestamp type LogAppendTime")
-        elif not oldest <= timestamp_ms <= newest:
-            yield index, InvalidTimestamp(f"timestamp {timestamp_ms} is not within [{oldest}, {newest}]")
-
-
-def _refuse_records(errors: list[tuple[int, LogError]]) -> None:
-    if not errors:
+    base_ms, of_all = header.base_timestamp_ms, None
+    bounds = (oldest - base_ms, newest - base_ms)
+    exempt_delta: int | None = NO_TIMESTAMP - base_ms
+    if rules.log_append_time or header.is_log_append_time:
+        # The time is that of the whole batch.
+        of_all = _timestamp_error(header, header.max_timestamp_ms, oldest, newest, rules)
+        bounds = (-NO_BOUND_MS, NO_BOUND_MS) if of_all is None else (1, 0)
+        exempt_delta = None if of_all is not None else exempt_delta
+    count, found = outliers(
+        plain,
+        start,
+        end,
+        header.record_count,
+        deltas=bounds,
+        exempt_delta=exempt_delta,
+        needs_key=rules.compacted,
+    )
+    if not count:
         return
+    errors: list[tuple[int, LogError]] = []
+    for index, delta, has_key in found:
+        if rules.compacted and not has_key:
+            errors.append((index, InvalidRecord("a record of a compacted topic needs a key")))
+            continue
+        error = of_all or _timestamp_error(header, base_ms + delta, oldest, newest, rules)
+        assert error is not None, "an outlier breaks a rule"
+        errors.append((index, error))
     listed = [(index, str(error)) for index, error in errors]
     first = "; ".join(f"record {index}: {text}" for index, text in listed[:_LISTED_ERRORS])
-    message = f"{len(errors)} records are refused; {first}"
+    message = f"{count} records are refused; {first}"
     if any(isinstance(error, InvalidTimestamp) for _, error in errors):
         raise InvalidTimestamp(message, listed)
     raise InvalidRecord(message, listed)
+
+
+def _timestamp_error(
+    header: BatchHeader, timestamp_ms: int, oldest: int, newest: int, rules: ValidationRules
+) -> InvalidTimestamp | None:
+    if rules.log_append_time or timestamp_ms == NO_TIMESTAMP:
+        if header.is_log_append_time:
+            return InvalidTimestamp("producers do not set the timestamp type LogAppendTime")
+        return None
+    if oldest <= timestamp_ms <= newest:
+        return None
+    return InvalidTimestamp(f"timestamp {timestamp_ms} is not within [{oldest}, {newest}]")
 
 
 def _in_place(

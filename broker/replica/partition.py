@@ -169,6 +169,8 @@ class Partition:
         self.topic_id = topic_id
         self.topic_partition = TopicPartition(topic, partition)
         self.log = log
+        self.future: PartitionLog | None = None
+        """Its copy in another log directory, which takes its place; cut where the log is cut."""
         self.settings = settings or PartitionSettings()
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
@@ -680,9 +682,22 @@ class Partition:
     def truncate_to(self, offset: int) -> None:
         if self.log.truncate_to(offset):
             self._outbox.wake(self.topic_partition, Wake.HIGH_WATERMARK)
+        self._cut_future(offset)
+
+    def _cut_future(self, offset: int) -> None:
+        """A copy whose disk fails is given up; the log is as it should be."""
+        future = self.future
+        if future is None or future.log_end_offset <= offset:
+            return
+        try:
+            future.truncate_to(offset)
+        except LogError as error:
+            log.error("%s: its copy in another directory cannot be cut: %s", self._name, error)
+            self.future = None
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         self.log.truncate_fully_and_start_at(offset)
+        self._cut_future(0)
         self._outbox.wake(self.topic_partition, Wake.HIGH_WATERMARK)
 
     # Parts

@@ -73,6 +73,15 @@ class ReplicaSettings:
     checkpoint_interval_ms: int = HIGH_WATERMARK_CHECKPOINT_MS
 
 
+class LogPlaces(Protocol):
+    """Follows in which log directories the logs of partitions lie. `assigned` is the directory that the controller has
+    for the replica."""
+
+    def opened(self, partition: Partition, assigned: UUID) -> None: ...
+    def stopped(self, topic_partition: TopicPartition) -> None: ...
+    def went_offline(self, topic_partition: TopicPartition) -> None: ...
+
+
 class FetcherKey(NamedTuple):
     source_id: int
     number: int
@@ -105,6 +114,7 @@ class ReplicaManager:
         fetcher_settings: FetcherSettings | None = None,
         min_insync_replicas: Callable[[MetadataImage, str], int] = lambda _image, _topic: 1,
         quota: ReplicationQuota | None = None,
+        places: LogPlaces | None = None,
     ) -> None:
         """`min_insync_replicas` is the effective config of a topic."""
         self.outbox = Outbox()
@@ -114,6 +124,7 @@ class ReplicaManager:
         self._logs = logs
         self._min_insync_replicas = min_insync_replicas
         self._quota = quota
+        self._places = places
         self._image = MetadataImage.empty()
         self._hosted: dict[TopicPartition, _Hosted] = {}
         self._indexes: dict[UUID, dict[int, TopicPartition]] = {}
@@ -291,6 +302,8 @@ class ReplicaManager:
                 self._min_insync_replicas(self._image, topic.name), self._settings.replica_lag_time_max_ms
             ),
         )
+        if self._places is not None:
+            self._places.opened(hosted.partition, state.directory_of(self._settings.broker_id))
         return hosted.partition
 
     def _stop_and_delete(self, topic_partition: TopicPartition) -> None:
@@ -300,6 +313,8 @@ class ReplicaManager:
         if not indexes:
             del self._indexes[hosted.topic_id]
         self._stop_fetching(topic_partition)
+        if self._places is not None:
+            self._places.stopped(topic_partition)
         if hosted.partition is None:
             return
         hosted.partition.stop()
@@ -398,6 +413,8 @@ class ReplicaManager:
             return
         partition, hosted.partition = hosted.partition, None
         self._stop_fetching(topic_partition)
+        if self._places is not None:
+            self._places.went_offline(topic_partition)
         partition.stop()
 
     @contextmanager

@@ -1,5 +1,6 @@
 """`kquorum start`: run one node of the config in this process."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,9 @@ def start(
 
     Exit status 4: the folder is not formatted, not this node's or in use; 5: a port is in use; 74: the disk failed.
     """
+    # All that is made while modules are loaded stays: the collector would go through it again and again, for a fifth of
+    # the time until the node serves. `run_node` turns it on again.
+    gc.disable()
     from kquorum.cli.output import complain
     from kquorum.node.config.load import load_config
     from kquorum.storage.folder_permissions import keep_files_private

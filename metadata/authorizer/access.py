@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Final
 
 from kquorum.metadata.authorizer.authorizer import Acls, Authorizer
 from kquorum.metadata.authorizer.codes import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
@@ -19,7 +20,7 @@ class Denial:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class Access:
     """Without an authorizer everything is allowed. All methods raise NotLoadedError.
 
@@ -27,12 +28,29 @@ class Access:
     `note_denial` gets what a client asked for and may not have, not what a list merely leaves out.
     """
 
-    authorizer: Authorizer | None
-    acls: Acls
-    topics: TopicsImage
-    principal: str
-    host: str
-    note_denial: Callable[[Denial], None]
+    authorizer: Final[Authorizer | None]
+    acls: Final[Acls]
+    topics: Final[TopicsImage]
+    principal: Final[str]
+    host: Final[str]
+    note_denial: Final[Callable[[Denial], None]]
+
+    def __init__(
+        self,
+        *,
+        authorizer: Authorizer | None,
+        acls: Acls,
+        topics: TopicsImage,
+        principal: str,
+        host: str,
+        note_denial: Callable[[Denial], None],
+    ) -> None:
+        self.authorizer = authorizer
+        self.acls = acls
+        self.topics = topics
+        self.principal = principal
+        self.host = host
+        self.note_denial = note_denial
 
     @property
     def is_unlimited(self) -> bool:

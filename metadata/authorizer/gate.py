@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from kquorum.metadata.authorizer.access import Access, Denial
 from kquorum.metadata.authorizer.authorization import Authorization
@@ -18,13 +19,21 @@ from kquorum.wire.message_schema import Response
 from kquorum.wire.protocol.api_keys import ApiKey
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class AuthorizationResult:
     """What becomes of a request: it is answered here, or goes on with the verdict's body, and what is answered to that
     is completed by the verdict."""
 
-    verdict: Verdict
-    answer: Response | None = None
+    verdict: Final[Verdict]
+    answer: Final[Response | None]
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        answer: Response | None = None,
+    ) -> None:
+        self.verdict = verdict
+        self.answer = answer
 
 
 class RequestAuthorizer:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kquorum.metadata.controller.requests import ApiError
 
@@ -11,14 +11,26 @@ def _unchanged(answer: Any) -> Any:
     return answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Verdict:
     """`body` is passed to the handler. `complete` then adds the refused parts to the response, or removes what the
     client may not see. With a `refusal` nothing is passed on. `refused` is for a request that is answered in
     slices, in the place of `complete`: the entries of the answer that refuse something.
     """
 
-    body: Any
-    complete: Callable[[Any], Any] = _unchanged
-    refusal: ApiError | None = None
-    refused: Sequence[Any] = ()
+    body: Final[Any]
+    complete: Final[Callable[[Any], Any]]
+    refusal: Final[ApiError | None]
+    refused: Final[Sequence[Any]]
+
+    def __init__(
+        self,
+        body: Any,
+        complete: Callable[[Any], Any] = _unchanged,
+        refusal: ApiError | None = None,
+        refused: Sequence[Any] = (),
+    ) -> None:
+        self.body = body
+        self.complete = complete
+        self.refusal = refusal
+        self.refused = refused

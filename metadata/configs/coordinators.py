@@ -68,7 +68,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         "classic,consumer,streams",
         "Which group protocols are offered.",
         list_of("consumer", "classic", "share", "streams", may_be_empty=False),
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     integer(
         "group.coordinator.threads",
@@ -285,7 +285,7 @@ CONSUMER_AND_STREAMS_GROUPS = (
         "uniform,range",
         "The assignors on the server side, the default first.",
         list_of(may_be_empty=False),
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     integer(
         "group.consumer.heartbeat.interval.ms",
@@ -320,14 +320,14 @@ CONSUMER_AND_STREAMS_GROUPS = (
         INT_MAX,
         "How many members a consumer group may have.",
         at_least(1),
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     string(
         "group.consumer.migration.policy",
         "bidirectional",
         "Whether groups may change between the classic and the consumer protocol.",
         one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     integer(
         "group.consumer.min.assignment.interval.ms",
@@ -356,7 +356,7 @@ CONSUMER_AND_STREAMS_GROUPS = (
         "How often the group coordinator resolves the members' regular expressions to topics again.",
         at_least(10_000),
         is_internal=True,
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     integer(
         "group.consumer.session.timeout.ms",

@@ -1,7 +1,7 @@
 """Configs of a group (GroupConfig of Kafka 4.3)."""
 
 from kquorum.metadata.configs.definition import Synonym, boolean, integer, string
-from kquorum.metadata.configs.used_by import LATER_GROUPS, SHARE_COORDINATOR
+from kquorum.metadata.configs.used_by import GROUPS, LATER_GROUPS, SHARE_COORDINATOR
 from kquorum.metadata.configs.validators import at_least, auto_offset_reset, one_of
 
 DEFINITIONS = (
@@ -11,7 +11,7 @@ DEFINITIONS = (
         "At least how long lies between two assignments of a consumer group.",
         at_least(0),
         synonyms=(Synonym("group.consumer.assignment.interval.ms"),),
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     integer(
         "consumer.heartbeat.interval.ms",
@@ -19,7 +19,7 @@ DEFINITIONS = (
         "How often a consumer of the group tells that it lives.",
         at_least(1),
         synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),),
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     integer(
         "consumer.session.timeout.ms",
@@ -27,7 +27,7 @@ DEFINITIONS = (
         "After how long without a heartbeat a consumer is taken out of the group.",
         at_least(1),
         synonyms=(Synonym("group.consumer.session.timeout.ms"),),
-        used_by=LATER_GROUPS,
+        used_by=GROUPS,
     ),
     integer(
         "share.assignment.interval.ms",

@@ -22,7 +22,6 @@ from kquorum.metadata.configs.used_by import (
     NETWORK_LIMITS,
     ONE_EVENT_LOOP,
     OWN_METRICS,
-    REPLICATION,
     SYSTEM_SOCKETS,
     never,
     refused,
@@ -312,7 +311,7 @@ DEFINITIONS = (
         None,
         "Threads that move replicas between directories.",
         importance=Importance.HIGH,
-        used_by=REPLICATION,
+        used_by=ONE_EVENT_LOOP,
     ),
     # Kafka has no lower bound.
     long(

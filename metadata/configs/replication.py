@@ -14,10 +14,12 @@ from kquorum.metadata.configs.used_by import (
     CLIENT_QUOTAS,
     CONTROLLER,
     DATA_PLANE,
+    FETCH,
     JAVA_CLASS,
     LOG_MANAGER,
     REPLICA_FETCHERS,
     REPLICATION,
+    REPLICATION_THROTTLES,
 )
 from kquorum.metadata.configs.validators import at_least
 
@@ -28,7 +30,7 @@ DEFINITIONS = (
         "How many windows the quota of moves between directories looks back.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -36,7 +38,7 @@ DEFINITIONS = (
         "How long such a window is.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     boolean(
         "auto.leader.rebalance.enable",
@@ -80,7 +82,7 @@ DEFINITIONS = (
         "How many bytes per second throttled followers on this broker may fetch.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     long(
         "leader.imbalance.check.interval.seconds",
@@ -96,7 +98,7 @@ DEFINITIONS = (
         "How many bytes per second throttled replicas led by this broker may be sent.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "num.replica.fetchers",
@@ -144,7 +146,7 @@ DEFINITIONS = (
         "How many bytes per second may move between directories.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "replica.fetch.backoff.ms",
@@ -198,8 +200,9 @@ DEFINITIONS = (
     string(
         "replica.selector.class",
         None,
-        "A class that chooses which replica a consumer reads from.",
-        used_by=DATA_PLANE,
+        "Which replica consumers read from: Kafka's RackAwareReplicaSelector sends them to one in their rack, by "
+        "default they read from the leader. Other classes are refused.",
+        used_by=FETCH,
     ),
     integer(
         "replica.socket.receive.buffer.bytes",
@@ -221,7 +224,7 @@ DEFINITIONS = (
         "How many windows the replication quota looks back.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "replication.quota.window.size.seconds",
@@ -229,7 +232,7 @@ DEFINITIONS = (
         "How long such a window is.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     long(
         "unclean.leader.election.interval.ms",

@@ -15,7 +15,7 @@ from kquorum.metadata.configs.used_by import (
     LOG_CLEANER,
     LOG_MANAGER,
     PARTITION_LOGS,
-    REPLICATION,
+    REPLICATION_THROTTLES,
     TIERED_STORAGE,
 )
 from kquorum.metadata.configs.validators import (
@@ -108,7 +108,7 @@ DEFINITIONS = (
         "",
         'Which replicas are throttled when they fetch: "*" or pairs of partition and broker.',
         throttled_replicas(),
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     integer(
         "index.interval.bytes",
@@ -130,7 +130,7 @@ DEFINITIONS = (
         "",
         'Which replicas are throttled when they are fetched from: "*" or pairs of partition and broker.',
         throttled_replicas(),
-        used_by=REPLICATION,
+        used_by=REPLICATION_THROTTLES,
     ),
     long(
         "local.retention.bytes",

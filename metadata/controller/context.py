@@ -1,7 +1,7 @@
 """The state that a handler may read for its decision."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from immutables import Map
@@ -22,7 +22,7 @@ UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class DecisionContext:
     """Made for each decision, and not frozen because that takes three times as long; a handler changes none of it.
 
@@ -43,11 +43,48 @@ class DecisionContext:
     liveness: BrokerLiveness
     registration_offsets: Map[int, int]
     upgrade_kraft_version: Callable[[int, bool], str | None]
-    voter_ids: Callable[[], Collection[int]] = tuple
-    kraft_version: Callable[[], int] = int
-    mutation_quotas: MutationQuotas = field(default_factory=lambda: MutationQuotas(window_ms=11_000))
-    mutation_charges: MutationCharges = field(default_factory=MutationCharges)
-    token_writes: Buckets[str] = field(default_factory=Buckets)
+    voter_ids: Callable[[], Collection[int]]
+    kraft_version: Callable[[], int]
+    mutation_quotas: MutationQuotas
+    mutation_charges: MutationCharges
+    token_writes: Buckets[str]
+
+    def __init__(
+        self,
+        *,
+        now_ms: int,
+        node_id: int,
+        cluster_id: str,
+        image: MetadataImage,
+        next_offset: int,
+        config: ControllerConfig,
+        random_source: RandomSource,
+        liveness: BrokerLiveness,
+        registration_offsets: Map[int, int],
+        upgrade_kraft_version: Callable[[int, bool], str | None],
+        voter_ids: Callable[[], Collection[int]] = tuple,
+        kraft_version: Callable[[], int] = int,
+        mutation_quotas: MutationQuotas | None = None,
+        mutation_charges: MutationCharges | None = None,
+        token_writes: Buckets[str] | None = None,
+    ) -> None:
+        self.now_ms = now_ms
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.image = image
+        self.next_offset = next_offset
+        self.config = config
+        self.random_source = random_source
+        self.liveness = liveness
+        self.registration_offsets = registration_offsets
+        self.upgrade_kraft_version = upgrade_kraft_version
+        self.voter_ids = voter_ids
+        self.kraft_version = kraft_version
+        self.mutation_quotas = (
+            MutationQuotas(window_ms=11_000) if mutation_quotas is None else mutation_quotas
+        )
+        self.mutation_charges = MutationCharges() if mutation_charges is None else mutation_charges
+        self.token_writes = Buckets() if token_writes is None else token_writes
 
     def charge_mutations(self, request: ControllerRequest, permits: int) -> None:
         """Once for each topic, with the number of partitions created, added or deleted, before its records are made.

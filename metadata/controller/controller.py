@@ -7,6 +7,7 @@ to the raft port, answers to the requesters.
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kquorum.metadata.controller.brokers.liveness import BrokerLiveness, Contact
 from kquorum.metadata.controller.brokers.state_records import fence_record
@@ -59,12 +60,24 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.schema import MetadataRecord
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Waiting:
-    offset: int
-    request: ControllerRequest
-    reply: Reply
-    response: Response
+    offset: Final[int]
+    request: Final[ControllerRequest]
+    reply: Final[Reply]
+    response: Final[Response]
+
+    def __init__(
+        self,
+        offset: int,
+        request: ControllerRequest,
+        reply: Reply,
+        response: Response,
+    ) -> None:
+        self.offset = offset
+        self.request = request
+        self.reply = reply
+        self.response = response
 
 
 class DeferredReplies:

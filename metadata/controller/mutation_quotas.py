@@ -9,10 +9,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from immutables import Map
-
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
-from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
+from kquorum.metadata.image.quotas import ClientQuotasImage
+from kquorum.metadata.quota_precedence import SharedBy, allowance_of
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.protocol.api_keys import ApiKey
 
@@ -88,15 +87,6 @@ STRICT_SINCE: Mapping[ApiKey, int] = {
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.CREATE_PARTITIONS: 3,
 }
-_BucketKey = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What the client quotas say of one client: tokens per second into the bucket `key`, which others may share."""
-
-    key: _BucketKey
-    rate: float
 
 
 @dataclass(slots=True)
@@ -115,7 +105,7 @@ class MutationQuotas:
     """
 
     window_ms: int
-    _buckets: Buckets[_BucketKey] = field(default_factory=Buckets)
+    _buckets: Buckets[SharedBy] = field(default_factory=Buckets)
 
     def charge(
         self,
@@ -126,7 +116,7 @@ class MutationQuotas:
         charges: MutationCharges,
     ) -> None:
         """Raises THROTTLING_QUOTA_EXCEEDED, and charges nothing, if the bucket is already overdrawn."""
-        allowance = allowance_of(quotas, request.principal, request.client_id)
+        allowance = allowance_of(quotas, CONTROLLER_MUTATION_RATE, request.principal, request.client_id)
         if allowance is None:
             return
         burst = allowance.rate * self.window_ms / 1000
@@ -139,34 +129,3 @@ class MutationQuotas:
         else:
             bucket.tokens -= permits
             charges.throttle_time_ms = bucket.until_filled_ms()
-
-
-def allowance_of(quotas: ClientQuotasImage, principal: str, client_id: str | None) -> Allowance | None:
-    """The most specific quota counts, in the order of Kafka's ClientQuotaManager; None is no limit.
-
-    A quota of a user (or of every user) is shared by that user's clients, one of a client id by all its users.
-    """
-    user, client = principal.partition(":")[2], client_id or ""
-    for entity, key in _candidates(user, client):
-        rate = quotas.entities.get(entity, _NO_QUOTAS).get(CONTROLLER_MUTATION_RATE)
-        if rate is not None:
-            return Allowance(key, rate)
-    return None
-
-
-def _candidates(user: str, client: str) -> list[tuple[QuotaEntity, _BucketKey]]:
-    """Entities are sorted by type, as the image has them; the name None is the default of its type."""
-    both: list[tuple[QuotaEntity, _BucketKey]] = []
-    for each_user in (user, None):
-        if client:
-            both += [
-                ((("client-id", each_client), ("user", each_user)), (user, client))
-                for each_client in (client, None)
-            ]
-        both.append(((("user", each_user),), (user, "")))
-    if client:
-        both += [((("client-id", each_client),), ("", client)) for each_client in (client, None)]
-    return both
-
-
-_NO_QUOTAS: Map[str, float] = Map()

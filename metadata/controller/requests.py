@@ -17,7 +17,7 @@ _MOST_MESSAGES: Final = 100
 Reply = Callable[[Response], None]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class ControllerRequest:
     """A request that reached the controller. Only the listener that makes it sets its fields; it is not frozen because
     one is made for each request, which takes a frozen class three times as long.
@@ -33,17 +33,50 @@ class ControllerRequest:
     api_version: int
     # Its repr may show secrets: salted passwords, values of configs.
     body: Any = field(repr=False)
-    principal: str = "User:ANONYMOUS"
-    client_id: str | None = None
-    client_host: str = ""
-    correlation_id: int = 0
-    received_at_ms: int | None = None
-    operator_reason: str | None = None
-    security_protocol: int = 0
-    is_token_authenticated: bool = False
-    is_forwarded: bool = False
-    forwarding_id: bytes = b""
-    is_part: bool = False
+    principal: str
+    client_id: str | None
+    client_host: str
+    correlation_id: int
+    received_at_ms: int | None
+    operator_reason: str | None
+    security_protocol: int
+    is_token_authenticated: bool
+    is_forwarded: bool
+    forwarding_id: bytes
+    is_part: bool
+
+    def __init__(
+        self,
+        *,
+        api_key: ApiKey,
+        api_version: int,
+        body: Any,
+        principal: str = "User:ANONYMOUS",
+        client_id: str | None = None,
+        client_host: str = "",
+        correlation_id: int = 0,
+        received_at_ms: int | None = None,
+        operator_reason: str | None = None,
+        security_protocol: int = 0,
+        is_token_authenticated: bool = False,
+        is_forwarded: bool = False,
+        forwarding_id: bytes = b"",
+        is_part: bool = False,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.body = body
+        self.principal = principal
+        self.client_id = client_id
+        self.client_host = client_host
+        self.correlation_id = correlation_id
+        self.received_at_ms = received_at_ms
+        self.operator_reason = operator_reason
+        self.security_protocol = security_protocol
+        self.is_token_authenticated = is_token_authenticated
+        self.is_forwarded = is_forwarded
+        self.forwarding_id = forwarding_id
+        self.is_part = is_part
 
 
 class ApiError(Exception):

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from kquorum.metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval
 from kquorum.metadata.controller.timeline import Entry
 from kquorum.wire.message_schema import Response
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class ControllerResult:
     """What a handler decided; nothing has happened yet. Without a `response` nothing is answered yet, or at all.
 
@@ -23,11 +24,32 @@ class ControllerResult:
     only `records` were decided yet; the request is handled again when this removal is done.
     """
 
-    response: Response | None
-    records: tuple[Entry, ...] = ()
-    is_atomic: bool = True
-    audit_reason: str | None = None
-    after_append: Callable[[int], None] | None = None
-    waits_for_log_end: bool = False
-    batched_update: BatchedPartitionUpdate | None = None
-    removal_first: BrokerRemoval | None = None
+    response: Final[Response | None]
+    records: Final[tuple[Entry, ...]]
+    is_atomic: Final[bool]
+    audit_reason: Final[str | None]
+    after_append: Final[Callable[[int], None] | None]
+    waits_for_log_end: Final[bool]
+    batched_update: Final[BatchedPartitionUpdate | None]
+    removal_first: Final[BrokerRemoval | None]
+
+    def __init__(
+        self,
+        *,
+        response: Response | None,
+        records: tuple[Entry, ...] = (),
+        is_atomic: bool = True,
+        audit_reason: str | None = None,
+        after_append: Callable[[int], None] | None = None,
+        waits_for_log_end: bool = False,
+        batched_update: BatchedPartitionUpdate | None = None,
+        removal_first: BrokerRemoval | None = None,
+    ) -> None:
+        self.response = response
+        self.records = records
+        self.is_atomic = is_atomic
+        self.audit_reason = audit_reason
+        self.after_append = after_append
+        self.waits_for_log_end = waits_for_log_end
+        self.batched_update = batched_update
+        self.removal_first = removal_first

@@ -8,7 +8,7 @@ columns.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Final
 
 from immutables import Map
@@ -79,12 +79,20 @@ RECORDS_AHEAD: Final = 8192
 Publisher = Callable[[MetadataImage, MetadataDelta], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Derived:
     """Derived from the log but not part of an image: neither compared nor snapshotted."""
 
-    registration_offsets: Map[int, int] = field(default_factory=Map)
-    last_note_hash: bytes = NO_NOTE_HASH
+    registration_offsets: Final[Map[int, int]]
+    last_note_hash: Final[bytes]
+
+    def __init__(
+        self,
+        registration_offsets: Map[int, int] | None = None,
+        last_note_hash: bytes = NO_NOTE_HASH,
+    ) -> None:
+        self.registration_offsets = Map() if registration_offsets is None else registration_offsets
+        self.last_note_hash = last_note_hash
 
     def after(self, delta: MetadataDelta) -> "Derived":
         offsets = self.registration_offsets.update(delta.registration_offsets)
@@ -95,16 +103,30 @@ class Derived:
         return Derived(offsets, last)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Proposed:
     """The state after an own proposal, which has the records from `base_offset` to `end_offset`, both included; a
     transaction's stand in several batches."""
 
-    base_offset: int
-    end_offset: int
-    delta: MetadataDelta
-    image: MetadataImage
-    derived: Derived
+    base_offset: Final[int]
+    end_offset: Final[int]
+    delta: Final[MetadataDelta]
+    image: Final[MetadataImage]
+    derived: Final[Derived]
+
+    def __init__(
+        self,
+        base_offset: int,
+        end_offset: int,
+        delta: MetadataDelta,
+        image: MetadataImage,
+        derived: Derived,
+    ) -> None:
+        self.base_offset = base_offset
+        self.end_offset = end_offset
+        self.delta = delta
+        self.image = image
+        self.derived = derived
 
 
 class Timeline:
@@ -248,7 +270,7 @@ class Timeline:
             is_batch_aligned=newest.end_offset == batch.last_offset,
         )
         self._held_back.clear()
-        self.loader.adopt(delta, replace(newest.image, provenance=provenance))
+        self.loader.adopt(delta, newest.image.at(provenance))
 
     def _handle_publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._committed_derived = self._committed_derived.after(delta)

@@ -4,6 +4,7 @@ gRPC bounds the calls of a connection and the number of connections: together th
 that waits costs little, but a commit wakes every stream that waits for it.
 """
 
+import asyncio
 import contextlib
 import inspect
 from collections import Counter
@@ -30,6 +31,13 @@ class OpenCalls:
         self.open = 0
         self.clients: Counter[str] = Counter()
         self.connections: dict[str, Counter[str]] = {}
+        self._none_is_open: asyncio.Future[None] | None = None
+
+    async def wait_until_none(self) -> None:
+        """Return when no call is open. One caller at a time."""
+        if self.open:
+            self._none_is_open = asyncio.get_running_loop().create_future()
+            await self._none_is_open
 
     def take(self, client: str, connection: str | None = None) -> Callable[[], None]:
         """Count a call in; answers how to count it out, once. `connection` is for a client that is only an address.
@@ -64,6 +72,8 @@ class OpenCalls:
             _add(of_address, connection, change)
             if not of_address:
                 del self.connections[client]
+        if not self.open and self._none_is_open is not None and not self._none_is_open.done():
+            self._none_is_open.set_result(None)
 
     @contextlib.contextmanager
     def held(self, client: str) -> Iterator[None]:

@@ -184,10 +184,16 @@ class InspectServer:
     """A running server; `bound_port` is the real one also where port 0 was asked for."""
 
     def __init__(
-        self, server: grpc.aio.Server, front: Http2Front, log: CommittedLog, health_task: asyncio.Task[None]
+        self,
+        server: grpc.aio.Server,
+        front: Http2Front,
+        log: CommittedLog,
+        calls: OpenCalls,
+        health_task: asyncio.Task[None],
     ) -> None:
         self.bound_port = front.bound_port
         self._server = server
+        self._calls = calls
         self._front = front
         self._log = log
         self._health_task = health_task
@@ -207,7 +213,14 @@ class InspectServer:
         with contextlib.suppress(asyncio.CancelledError):
             await self._health_task
         self._log.close()
-        await self._server.stop(grace)
+        # A server that stops may close its connections before it has sent the statuses of streams that end meanwhile.
+        # Their clients then see "Socket closed". So the streams end first.
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + grace
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(ends_s):
+                await self._calls.wait_until_none()
+        await self._server.stop(max(0.0, ends_s - loop.time()))
         await self._front.close()
 
 
@@ -246,7 +259,8 @@ async def _start(
     watcher_queue_changes: int,
     limits: GrpcLimits,
 ) -> InspectServer:
-    bounded = BoundedCalls(OpenCalls(limits.max_open_calls, limits.max_open_calls_per_client), gate)
+    calls = OpenCalls(limits.max_open_calls, limits.max_open_calls_per_client)
+    bounded = BoundedCalls(calls, gate)
     server = grpc.aio.server(
         interceptors=(KnownCallers(front.identity_of), bounded, JudgedRequests(gate)),
         options=(*_OPTIONS, *_limiting(limits)),
@@ -277,7 +291,7 @@ async def _start(
         await server.stop(None)
         raise grpc_listen_error(front.host, front.port, error) from error
     task = asyncio.get_running_loop().create_task(follow.run(), name="grpc-health")
-    return InspectServer(server, front, log, task)
+    return InspectServer(server, front, log, calls, task)
 
 
 def _limiting(limits: GrpcLimits) -> tuple[tuple[str, int], ...]:

@@ -34,6 +34,11 @@ class InspectSource(Protocol):
     @property
     def cluster_id(self) -> str: ...
 
+    @property
+    def min_insync_replicas(self) -> int:
+        """Of the node's config file: what a topic has without a config of its own or of the cluster."""
+        ...
+
     def committed_image(self) -> MetadataImage: ...
 
     def high_watermark(self) -> int:

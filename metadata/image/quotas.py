@@ -1,6 +1,7 @@
 """Client quotas and the producer id counter."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Final
 
 from immutables import Map
 
@@ -13,11 +14,17 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 NO_PRODUCER_IDS = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class ClientQuotasImage:
     """Invariant: no entity is without a quota."""
 
-    entities: Map[QuotaEntity, Map[str, float]] = field(default_factory=Map)
+    entities: Final[Map[QuotaEntity, Map[str, float]]]
+
+    def __init__(
+        self,
+        entities: Map[QuotaEntity, Map[str, float]] | None = None,
+    ) -> None:
+        self.entities = Map() if entities is None else entities
 
     @property
     def is_empty(self) -> bool:

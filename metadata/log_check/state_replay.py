@@ -125,11 +125,22 @@ _RECORDS_AT_A_TIME = 32_768
 _TRANSACTION_MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
-@dataclass(frozen=True, slots=True)
 class ReadBatch(LogBatch):
     """A batch whose records were split already; of `data` only the header is kept."""
 
-    split_records: tuple[Record, ...] = ()
+    __slots__ = ("split_records",)
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        leader_epoch: int,
+        is_control: bool,
+        data: bytes,
+        split_records: tuple[Record, ...] = (),
+    ) -> None:
+        super().__init__(base_offset, last_offset, leader_epoch, is_control, data)
+        self.split_records = split_records
 
     @property
     def records(self) -> tuple[Record, ...]:

@@ -9,7 +9,7 @@ reports as a message of the gRPC service `Quorum`.
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -25,12 +25,20 @@ TOLD_AGAIN_AFTER_MS: Final = 60_000
 _ANNOTATION: Final = struct.Struct(">BQ16s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class StateAt:
     """`offset` is the last in the state."""
 
-    offset: int
-    state_hash: int
+    offset: Final[int]
+    state_hash: Final[int]
+
+    def __init__(
+        self,
+        offset: int,
+        state_hash: int,
+    ) -> None:
+        self.offset = offset
+        self.state_hash = state_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +52,30 @@ class Mismatch:
     found_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Report:
     """What is known of a replica's state. `agreed_offset` is the last one at which it was ours, None before the first;
     `mismatch` goes when a later state is ours again."""
 
-    replica: ReplicaKey
-    newest: StateAt
-    agreed_offset: int | None = None
-    mismatch: Mismatch | None = None
-    is_compared: bool = False
+    replica: Final[ReplicaKey]
+    newest: Final[StateAt]
+    agreed_offset: Final[int | None]
+    mismatch: Final[Mismatch | None]
+    is_compared: Final[bool]
+
+    def __init__(
+        self,
+        replica: ReplicaKey,
+        newest: StateAt,
+        agreed_offset: int | None = None,
+        mismatch: Mismatch | None = None,
+        is_compared: bool = False,
+    ) -> None:
+        self.replica = replica
+        self.newest = newest
+        self.agreed_offset = agreed_offset
+        self.mismatch = mismatch
+        self.is_compared = is_compared
 
 
 class StateComparison:
@@ -99,7 +121,7 @@ class StateComparison:
         if known.newest == newest and known.is_compared:
             self._maybe_tell(now_ms, known)
             return
-        self._compare(now_ms, replace(known, newest=newest, is_compared=False))
+        self._compare(now_ms, Report(replica, newest, known.agreed_offset, known.mismatch))
 
     def forget_reports(self) -> None:
         """Another leads now, and they report to it."""
@@ -110,12 +132,12 @@ class StateComparison:
         offset, state_hash = report.newest.offset, report.newest.state_hash
         own_hash = self._own.get(offset)
         if own_hash == state_hash:
-            report = replace(report, agreed_offset=offset, mismatch=None, is_compared=True)
+            report = Report(report.replica, report.newest, agreed_offset=offset, is_compared=True)
             self._told_ms.pop(report.replica, None)
         elif own_hash is not None:
             found_ms = now_ms if report.mismatch is None else report.mismatch.found_ms
             mismatch = Mismatch(report.replica, offset, own_hash, state_hash, found_ms)
-            report = replace(report, mismatch=mismatch, is_compared=True)
+            report = Report(report.replica, report.newest, report.agreed_offset, mismatch, is_compared=True)
         self._reports[report.replica] = report
         self._maybe_tell(now_ms, report)
 

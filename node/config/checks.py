@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from kquorum.broker.fetch.replica_selection import SELECTORS
 from kquorum.node.config.addresses import WILDCARD_HOSTS, format_address
 from kquorum.node.config.authorizer_keys import authorizer_problems
 from kquorum.node.config.model import NodeConfig
@@ -119,6 +120,13 @@ def _broker_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
         yield (
             "broker.heartbeat.interval.ms",
             f"broker.heartbeat.interval.ms ({interval}) must be less than broker.session.timeout.ms ({session})",
+        )
+    selector = node.replica_selector_class
+    if selector is not None and selector not in SELECTORS:
+        yield (
+            "replica.selector.class",
+            f"replica.selector.class is {selector}: kquorum cannot run a Java class, "
+            f"and has the rules of {' and '.join(SELECTORS)}",
         )
     name = node.inter_broker_listener_name
     if name is not None and name.upper() not in {listener.name for listener in node.broker_listeners}:

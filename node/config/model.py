@@ -25,6 +25,7 @@ from kquorum.node.config.values import as_flag, as_optional, as_tuple, as_upper_
 
 Role = Literal["broker", "controller"]
 Names = Annotated[tuple[str, ...], BeforeValidator(as_upper_names)]
+Words = Annotated[tuple[str, ...], BeforeValidator(as_tuple(str.strip))]
 Flag = Annotated[bool, BeforeValidator(as_flag)]
 T = TypeVar("T")
 Listeners = Annotated[tuple[Listener, ...], BeforeValidator(as_tuple(parse_listener))]
@@ -143,6 +144,11 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     group_min_session_timeout_ms: int = config_key("group.min.session.timeout.ms")
     group_max_session_timeout_ms: int = config_key("group.max.session.timeout.ms")
     group_max_size: int = config_key("group.max.size")
+    group_coordinator_rebalance_protocols: Words = config_key("group.coordinator.rebalance.protocols")
+    group_consumer_max_size: int = config_key("group.consumer.max.size")
+    group_consumer_assignors: Words = config_key("group.consumer.assignors")
+    group_consumer_migration_policy: str = config_key("group.consumer.migration.policy")
+    group_consumer_regex_refresh_interval_ms: int = config_key("group.consumer.regex.refresh.interval.ms")
     offset_metadata_max_bytes: int = config_key("offset.metadata.max.bytes")
     offsets_commit_timeout_ms: int = config_key("offsets.commit.timeout.ms")
     offsets_load_buffer_size: int = config_key("offsets.load.buffer.size")
@@ -163,6 +169,22 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     # How much of its controller_mutation_rate a client may save up: so many samples of so many seconds.
     controller_quota_window_num: int = config_key("controller.quota.window.num")
     controller_quota_window_size_seconds: int = config_key("controller.quota.window.size.seconds")
+
+    # Over how much time the client quotas of bytes and of requests are measured.
+    quota_window_num: int = config_key("quota.window.num")
+    quota_window_size_seconds: int = config_key("quota.window.size.seconds")
+
+    alter_log_dirs_replication_quota_window_num: int = config_key(
+        "alter.log.dirs.replication.quota.window.num"
+    )
+    alter_log_dirs_replication_quota_window_size_seconds: int = config_key(
+        "alter.log.dirs.replication.quota.window.size.seconds"
+    )
+    replica_selector_class: str | None = config_key("replica.selector.class")
+
+    # The same for the throttles of replication.
+    replication_quota_window_num: int = config_key("replication.quota.window.num")
+    replication_quota_window_size_seconds: int = config_key("replication.quota.window.size.seconds")
 
     # The same on all nodes; without it there are no delegation tokens.
     delegation_token_secret_key: str | None = config_key("delegation.token.secret.key")

@@ -12,6 +12,7 @@ from typing import Final
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.quota.client_quotas import ClientQuota, QuotaFigures
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
 from kquorum.node.observability.health import why_not_ready
 from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
@@ -40,6 +41,8 @@ def families_of(node: NodeFigures, counts: Counts) -> Families:
         yield from controller_families(node, node.controller, counts.of_cluster)
     if node.broker is not None and counts.of_broker is not None:
         yield from broker_families(node, node.broker, counts.of_broker)
+        if node.broker.quotas is not None:
+            yield from quota_families(node.broker.quotas)
     yield from freshness_families(node)
 
 
@@ -174,11 +177,51 @@ def broker_families(node: NodeFigures, broker: BrokerFigures, counts: ReplicaCou
         {"offlinelogdirectorycount": (broker.offline_log_dirs, "Log directories that failed")},
     )
     yield from gauges(
+        "kafka_server_",
+        {
+            f"{name}_byte_rate": (rate, "Bytes/s of the replicas that this throttle holds back")
+            for name, rate in broker.throttled_replication.items()
+        },
+    )
+    yield from gauges(
         "kquorum_broker_",
         {
             "epoch": (broker.broker_epoch, "Epoch of the registration; -1 before it"),
             "fenced": (int(broker.is_fenced), "1 while the controller has this broker fenced"),
         },
+    )
+
+
+# Of each kind of quota Kafka's type, its attribute for what is measured, and what that is.
+_QUOTAS: Final = {
+    ClientQuota.PRODUCE: ("produce", "byte_rate", "Bytes/s of Produce requests of clients with a quota"),
+    ClientQuota.FETCH: ("fetch", "byte_rate", "Bytes/s of Fetch answers to consumers with a quota"),
+    ClientQuota.REQUEST: ("request", "request_time", "Percent of the loop's time for clients with a quota"),
+}
+
+
+def quota_families(quotas: QuotaFigures) -> Families:
+    for kind, (name, attribute, words) in _QUOTAS.items():
+        labels = ["user", "client_id"]
+        rate = GaugeMetricFamily(f"kafka_server_{name}_{attribute}", words, labels=labels)
+        throttle = GaugeMetricFamily(
+            f"kafka_server_{name}_throttle_time", "Average throttle of the last seconds, in ms", labels=labels
+        )
+        for each in quotas.rates:
+            if each.quota is kind:
+                rate.add_metric([each.user, each.client_id], each.per_second)
+                throttle.add_metric([each.user, each.client_id], each.throttle_ms)
+        yield rate
+        yield throttle
+        yield GaugeMetricFamily(
+            f"kafka_server_{name}_queue_size",
+            "Connections that this quota mutes",
+            quotas.throttled_connections[kind],
+        )
+    yield GaugeMetricFamily(
+        "kafka_server_request_exempt_request_time",
+        "Percent of the loop's time for what brokers ask of each other, measured while there are request quotas",
+        quotas.exempt_request_time,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.quota.client_quotas import QuotaFigures
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.commit_watch import Freshness
 
@@ -57,6 +58,9 @@ class BrokerFigures:
     skipped_records: int
     offline_log_dirs: int
     previous_session_ends_ms: int | None = None
+    quotas: QuotaFigures | None = None
+    # Bytes/s of throttled replicas, by Kafka's word for the throttle.
+    throttled_replication: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

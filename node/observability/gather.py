@@ -108,6 +108,8 @@ def _broker(node: RunningNode, role: BrokerRole) -> BrokerFigures:
         previous_session_ends_ms=lifecycle.previous_session_ends_ms,
         skipped_records=node.skipped_records,
         offline_log_dirs=role.offline_log_dirs,
+        quotas=role.quotas.figures(node.clock.now_ms()),
+        throttled_replication=role.throttled_replication(node.clock.now_ms()),
     )
 
 

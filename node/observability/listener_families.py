@@ -19,6 +19,10 @@ _GAUGES: Final = {
         "kquorum_network_muted_connections",
         "Connections not read from for want of memory, or at gRPC's rate of calls",
     ),
+    "throttled_connections": (
+        "kquorum_network_throttled_connections",
+        "Connections not read from because their clients exceeded a quota",
+    ),
 }
 _COUNTERS: Final = {
     "accepted_connections": (f"{SOCKETS}connection_creation", "Accepted connections"),

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from kquorum.raft.adapters.clock import OneTimer
@@ -356,7 +355,7 @@ class RaftDriver:
         most = max(min(response.records.max_bytes, self._bytes_to_read), 1)
         records = self._log.read(response.records.start_offset, most)
         self._bytes_to_read -= len(records)
-        return OutboundResponse(outbound.request_id, replace(response, records=records))
+        return OutboundResponse(outbound.request_id, response.with_records(records))
 
     # Snapshots
 

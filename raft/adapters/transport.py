@@ -5,7 +5,6 @@ when it is needed and made again after a while when it is lost.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -296,8 +295,12 @@ class KafkaTransport:
             self._fail_soon(request)
             return
         if isinstance(request.request, FetchRequest):
-            annotated = replace(request.request, annotation=self._annotation())
-            request = replace(request, request=annotated)
+            request = OutboundRequest(
+                request.correlation_id,
+                request.destination_id,
+                request.request.with_annotation(self._annotation()),
+                request.endpoint,
+            )
         self._connection_to(request, endpoint).send(request)
 
     def _fail_soon(self, request: OutboundRequest) -> None:

@@ -48,11 +48,13 @@ class ServerFailed(Exception):
 
 
 class Kafka:
-    """Runs classes of one release; servers write their output into `folder`."""
+    """Runs classes of one release; servers write their output into `folder`. `jvm` has the options of the JVMs, in
+    place of those that suit tests."""
 
-    def __init__(self, release: KafkaRelease, folder: Path) -> None:
+    def __init__(self, release: KafkaRelease, folder: Path, jvm: Sequence[str] = _JVM) -> None:
         self._release = release
         self._folder = folder
+        self._jvm = jvm
         self._servers = 0
 
     def run(self, class_name: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S) -> str:
@@ -81,7 +83,7 @@ class Kafka:
         self._servers += 1
         output = self._folder / f"kafka-{self._servers}-{properties.stem}.out"
         archive = self._release.archive
-        if archive.exists():
+        if archive.exists() or self._jvm is not _JVM:
             return KafkaServer(
                 self._command("kafka.Kafka", "info", self._shared_classes(), str(properties)), output
             )
@@ -92,11 +94,12 @@ class Kafka:
 
     def _shared_classes(self) -> list[str]:
         archive = self._release.archive
-        return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+        # A JVM takes no archive of one with other options.
+        return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() and self._jvm is _JVM else []
 
     def _command(self, class_name: str, log_level: str, options: Sequence[str], *arguments: str) -> list[str]:
         level = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
-        java = [self._release.java, *_JVM, *_LOGGING, *options, level, "-cp", self._release.classpath]
+        java = [self._release.java, *self._jvm, *_LOGGING, *options, level, "-cp", self._release.classpath]
         return [sys.executable, "-P", "-S", str(_GUARD), *java, class_name, *arguments]
 
 

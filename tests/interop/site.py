@@ -124,9 +124,12 @@ class Site:
             server.wait_started()
         return servers
 
-    def start_ours(self, *node_ids: int) -> None:
-        """Start these at once, and wait until each serves."""
-        environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    def start_ours(
+        self, *node_ids: int, tree: Path = PROJECT_ROOT, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start these at once, and wait until each serves: the program of the checkout in `tree`, with `environment` in
+        addition to this process's own."""
+        environment = {**os.environ, "PYTHONPATH": str(tree), **(environment or {})}
         processes = []
         for node_id in node_ids:
             path = self.nodes[node_id].path

@@ -4,21 +4,29 @@ coordinator dies."""
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 
-from kquorum.broker.groups.partitioning import partition_of
 from kquorum.cli.processes import wait_until
+from tests.interop.group_members import (
+    COUNT,
+    GROUP_PARTITIONS,
+    PARTITIONS,
+    WAIT_S,
+    balance,
+    consumed,
+    coordinator,
+    fill,
+    member,
+    more,
+    offsets_of,
+)
 from tests.interop.kafka_process import Kafka
 from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.interop
 
-WAIT_S = 60.0
-PARTITIONS = 4
-COUNT = 100
-GROUP_PARTITIONS = 5
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
@@ -38,65 +46,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def servers(cluster: Cluster) -> str:
     return ",".join(cluster.address(broker_id) for broker_id in cluster.broker_ids)
-
-
-def fill(servers: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 3)])[topic].result(WAIT_S)
-    assert wait_until(lambda: topic in admin.list_topics(timeout=WAIT_S).topics, WAIT_S)
-    more(servers, topic)
-
-
-def more(servers: str, topic: str) -> None:
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(COUNT):
-        producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(WAIT_S) == 0
-
-
-def member(servers: str, topic: str, group: str, **options: object) -> Consumer:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "session.timeout.ms": 6_000,
-            **options,
-        }
-    )
-    consumer.subscribe([topic])
-    return consumer
-
-
-def consumed(consumers: list[Consumer], count: int) -> list[bytes]:
-    values: list[bytes] = []
-
-    def has_all() -> bool:
-        for consumer in consumers:
-            for message in consumer.consume(50, 0.1):
-                if message.error() is None:
-                    values.append(message.value())
-        return len(values) >= count
-
-    assert wait_until(has_all, WAIT_S), len(values)
-    return values
-
-
-def balance(consumers: list[Consumer]) -> None:
-    def is_even() -> bool:
-        for consumer in consumers:
-            consumer.poll(0.1)
-        parts = [{each.partition for each in consumer.assignment()} for consumer in consumers]
-        return set().union(*parts) == set(range(PARTITIONS)) and all(parts)
-
-    assert wait_until(is_even, WAIT_S)
-
-
-def offsets_of(servers: str, group: str) -> dict[int, int]:
-    admin = AdminClient({"bootstrap.servers": servers})
-    [found] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-    return {each.partition: each.offset for each in found.result(WAIT_S).topic_partitions}
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
@@ -236,10 +185,3 @@ def test_a_group_goes_on_at_the_next_coordinator(cluster: Cluster, servers: str)
     finally:
         for each in members:
             each.close()
-
-
-def coordinator(servers: str, group: str) -> int:
-    admin = AdminClient({"bootstrap.servers": servers})
-    topic = admin.list_topics("__consumer_offsets", timeout=WAIT_S).topics["__consumer_offsets"]
-    leader: int = topic.partitions[partition_of(group, GROUP_PARTITIONS)].leader
-    return leader

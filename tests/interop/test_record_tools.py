@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -204,6 +205,49 @@ def test_a_reassignment_moves_records(tool: Tool, servers: str, cluster: Cluster
     ]
     assert len(logs[0]) > 2_000_000
     assert logs[0] == logs[1]
+
+
+def test_a_throttled_reassignment_takes_its_time_and_leaves_no_throttle(
+    tool: Tool, servers: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """With no other traffic the records go as fast as the throttle lets them: the first fetch may bring a MiB more."""
+    first, second, third = cluster.broker_ids
+    size, rate = 12_000_000, 1_500_000
+    tool(TOPICS, "--create", "--topic", "slowly", "--replica-assignment", f"{first}:{second}")
+    assert wait_until(lambda: "slowly" in tool(TOPICS, "--list"), WAIT_S, 0.5)
+    produce(servers, "slowly", [b"x" * 10_000 for _ in range(size // 10_000)])
+    plan = tmp_path / "plan.json"
+    wanted = {"topic": "slowly", "partition": 0, "replicas": [third, second]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+    reassign = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+    configs = "kafka.admin.ConfigCommand"
+
+    def throttles() -> str:
+        return tool(configs, "--describe", "--entity-type", "brokers", "--entity-name", str(third)) + tool(
+            configs, "--describe", "--entity-type", "topics", "--entity-name", "slowly"
+        )
+
+    began_s = time.monotonic()
+    tool(reassign, "--reassignment-json-file", str(plan), "--execute", "--throttle", str(rate))
+    told = throttles()
+    assert f"follower.replication.throttled.rate={rate}" in told
+    assert f"follower.replication.throttled.replicas=0:{third}" in told
+    assert "leader.replication.throttled.replicas=0:" in told
+
+    def is_there() -> bool:
+        folders = cluster.data_folder(third).rglob("slowly-0/*.log")
+        return sum(path.stat().st_size for path in folders) >= size
+
+    assert wait_until(is_there, WAIT_S * 3, 0.1), cluster.tails()
+    took_s = time.monotonic() - began_s
+    assert (size - 2_000_000) / rate * 0.8 <= took_s, took_s
+
+    def is_done() -> bool:
+        said = tool(reassign, "--reassignment-json-file", str(plan), "--verify")
+        return "Reassignment of partition slowly-0 is completed" in said
+
+    assert wait_until(is_done, WAIT_S, 0.5), cluster.tails()
+    assert "throttled" not in throttles()
 
 
 def test_kafka_reads_the_folders(kafka: Kafka, tool: Tool, servers: str, cluster: Cluster) -> None:

@@ -53,17 +53,6 @@ class TestLibrdkafka:
         with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
             producer.init_transactions(AT_ONCE_S)
 
-    def test_a_member_of_a_group_of_the_consumer_protocol(self, address: str) -> None:
-        options = {"bootstrap.servers": address, "group.id": "mine", "group.protocol": "consumer"}
-        consumer = Consumer(options)
-        consumer.subscribe([TOPIC])
-        try:
-            message = consumer.poll(AT_ONCE_S)
-            assert message is not None
-            assert message.error().name() in ("UNSUPPORTED_VERSION", "_UNSUPPORTED_FEATURE", "_FATAL")
-        finally:
-            consumer.close()
-
     def test_watermarks_and_offsets_are_those_of_an_empty_log(self, address: str) -> None:
         consumer = Consumer({"bootstrap.servers": address, "group.id": "mine"})
         where = ConfluentPartition(TOPIC, 0, OFFSET_BEGINNING)

@@ -58,6 +58,8 @@ class FakeSource:
     def is_cut_off(self) -> bool:
         return self.silent_ms is not None and self.silent_ms >= 5_000
 
+    min_insync_replicas = 2
+
     def local_image(self) -> MetadataImage:
         return self.proposed_image or self.image
 

@@ -24,7 +24,12 @@ def log_dir(broker_id: int) -> UUID:
 
 
 def broker_record(
-    broker_id: int, *, epoch: int | None = None, fenced: bool = False, listener: str = LISTENER
+    broker_id: int,
+    *,
+    epoch: int | None = None,
+    fenced: bool = False,
+    listener: str = LISTENER,
+    rack: str | None = None,
 ) -> RegisterBrokerRecord:
     """A broker at host `b<id>`, port 9000 + id, with one online directory."""
     return RegisterBrokerRecord(
@@ -34,7 +39,7 @@ def broker_record(
         end_points=(
             BrokerEndpoint(name=listener, host=f"b{broker_id}", port=9000 + broker_id, security_protocol=0),
         ),
-        rack=f"rack-{broker_id}",
+        rack=rack or f"rack-{broker_id}",
         fenced=fenced,
         log_dirs=(log_dir(broker_id),),
     )

@@ -169,8 +169,8 @@ class MemoryPartitionLog:
         first_offset = headers[0].base_offset if headers else -1
         return self._appended(first_offset, position, headers)
 
-    def active_producers(self) -> list[ActiveProducer]:
-        return self.producers.active()
+    def active_producers(self, most: int) -> list[ActiveProducer]:
+        return self.producers.active(most)
 
     def _store_all(self, batches: list[bytes], prepared: PreparedAppend) -> None:
         for data in batches:

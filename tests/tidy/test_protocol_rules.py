@@ -1,4 +1,5 @@
-"""Every rule of the protocol that the project cites stands in docs/protocol-rules.md, with its source."""
+"""Every rule of the protocol that the project cites stands in docs/protocol-rules.md or docs/coordinator-rules.md, with
+its source."""
 
 import re
 from collections.abc import Iterator
@@ -7,8 +8,8 @@ import pytest
 
 from tests.support.tree import ROOT, checked_in_files
 
-PAGE = ROOT / "docs" / "protocol-rules.md"
-_RULE = r"[RCFP]\d+(?:\.\d+)?"
+PAGES = (ROOT / "docs" / "protocol-rules.md", ROOT / "docs" / "coordinator-rules.md")
+_RULE = r"[RCFPGT]\d+(?:\.\d+)?"
 # "rule R6.1", "rules R5.3, R5.4", "rules R6 to R8"; a line may break between them.
 _CITATION = re.compile(rf"\b[Rr]ules?\s+({_RULE}(?:(?:, |,\s+| and | to ){_RULE})*)")
 _ROW = re.compile(rf"^\| ({_RULE}) \| (.+) \| (.+) \|$", re.MULTILINE)
@@ -20,8 +21,8 @@ _UNPUBLISHED = re.compile(
 
 
 def rules() -> set[str]:
-    page = PAGE.read_text()
-    return {row[1] for row in _ROW.finditer(page)} | set(_SECTION.findall(page))
+    text = "\n".join(page.read_text() for page in PAGES)
+    return {row[1] for row in _ROW.finditer(text)} | set(_SECTION.findall(text))
 
 
 def cited_in(text: str) -> list[str]:
@@ -37,7 +38,7 @@ def pins_of(scenario: str) -> list[str]:
 def citations() -> Iterator[tuple[str, str]]:
     """Each with the file that it stands in."""
     for path in checked_in_files():
-        if path.suffix in (".py", ".md") and path != PAGE:
+        if path.suffix in (".py", ".md") and path not in PAGES:
             yield from ((rule, str(path.relative_to(ROOT))) for rule in cited_in(path.read_text()))
         elif path.suffix == ".txt" and "scenarios" in path.parts:
             yield from ((rule, str(path.relative_to(ROOT))) for rule in pins_of(path.read_text()))
@@ -50,8 +51,8 @@ def test_every_cited_rule_is_on_the_page() -> None:
 
 
 def test_every_rule_says_what_it_is_from() -> None:
-    rows = _ROW.findall(PAGE.read_text())
-    assert len({rule for rule, _, _ in rows}) == len(rows) > 50
+    rows = [row for page in PAGES for row in _ROW.findall(page.read_text())]
+    assert len({rule for rule, _, _ in rows}) == len(rows) > 130
     assert [rule for rule, what, source in rows if len(what) < 20 or not re.search(r"[A-Z]\w+", source)] == []
 
 

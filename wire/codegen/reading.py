@@ -51,6 +51,11 @@ def write_decoder(lines: Lines, plan: StructPlan, elements: ElementsLeft | None 
         lines.add("return entity, position")
 
 
+def null_mark(field: FieldPlan) -> int:
+    """The byte in the place of a struct that is null."""
+    return 255 if field.tag is None else 0
+
+
 def is_single_fixed(field: FieldPlan) -> bool:
     return field.kind in FIXED and not field.is_array
 
@@ -159,9 +164,9 @@ def _add_fixed_elements(lines: Lines, field: FieldPlan, target: str) -> None:
 
 def _add_struct(lines: Lines, field: FieldPlan, target: str) -> None:
     if field.nullable:
-        # KIP-893: a nullable struct is preceded by -1 (null) or 1.
+        # KIP-893: a nullable struct is preceded by -1 (null) or 1; in a tagged field by 0 or 1.
         lines.add("presence = buffer[position]", "position += 1")
-        with lines.block("if presence == 255:"):
+        with lines.block(f"if presence == {null_mark(field)}:"):
             lines.add(f"{target} = None")
         with lines.block("elif presence == 1:"):
             lines.add(f"{target}, position = decode_{field.name}(buffer, position)")

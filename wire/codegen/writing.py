@@ -6,7 +6,7 @@ from itertools import groupby
 from kquorum.wire.codegen.kinds import FIXED, MOST_PACKED, array_packers
 from kquorum.wire.codegen.lines import Lines
 from kquorum.wire.codegen.plan import FieldPlan, StructPlan
-from kquorum.wire.codegen.reading import is_single_fixed
+from kquorum.wire.codegen.reading import is_single_fixed, null_mark
 
 
 def write_encoder(lines: Lines, plan: StructPlan) -> None:
@@ -61,7 +61,7 @@ def _add_variable(lines: Lines, field: FieldPlan, flexible: bool, out: str) -> N
 
 def _null(lines: Lines, field: FieldPlan, compact: bool, out: str) -> str:
     if field.kind == "struct" and not field.is_array:
-        return f"{out}.append(255)"
+        return f"{out}.append({null_mark(field)})"
     if compact:
         return f"{out}.append(0)"
     layout = "h" if field.kind == "string" and not field.is_array else "i"

@@ -43,16 +43,30 @@ class NoAnswer:
 NO_ANSWER: Final = NoAnswer()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class RequestHeader:
     """`api_key` is an ApiKey where the key is known, else the number as it came. `tagged_fields` are a flexible
     header's, as (tag, bytes)."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    tagged_fields: tuple[tuple[int, bytes], ...] = ()
+    api_key: Final[int]
+    api_version: Final[int]
+    correlation_id: Final[int]
+    client_id: Final[str | None]
+    tagged_fields: Final[tuple[tuple[int, bytes], ...]]
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        tagged_fields: tuple[tuple[int, bytes], ...] = (),
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.tagged_fields = tagged_fields
 
 
 class UnsupportedRequest(UnsupportedVersion):

@@ -48,7 +48,7 @@ from kquorum.storage.durable_files import remove_file, replace_file, sync_folder
 from kquorum.storage.errors import EnvironmentFault, StorageFailed, StorageFull
 from kquorum.storage.leader_epoch_checkpoint import write_epochs
 from kquorum.storage.partition_segment import SEGMENT_BYTES_MAX, BadBatch, PartitionSegment
-from kquorum.wire.data_batch import Record, read_data_records
+from kquorum.wire.data_batch import first_record_since
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.record_batch import BatchHeader
 from kquorum.wire.uuids import ZERO_UUID
@@ -260,8 +260,8 @@ class DiskLog:
     def producers(self) -> ProducerStates:
         return self._producers
 
-    def active_producers(self) -> Sequence[ActiveProducer]:
-        return self._producers.active()
+    def active_producers(self, most: int) -> Sequence[ActiveProducer]:
+        return self._producers.active(most)
 
     @property
     def segments(self) -> Sequence[PartitionSegment]:
@@ -631,19 +631,25 @@ class DiskLog:
         for position, header in segment.headers(segment.offsets.position_at_or_before(start_offset)):
             if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
                 continue
-            for record in self._records_at(segment, position, header):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= self._start:
-                    return TimestampedOffset(
-                        record.timestamp_ms, record.offset, header.partition_leader_epoch
-                    )
+            found = self._first_since(segment, position, header, timestamp_ms, self._start)
+            if found is not None:
+                return found
         return None
 
-    def _records_at(self, segment: PartitionSegment, position: int, header: BatchHeader) -> Iterable[Record]:
+    def _first_since(
+        self,
+        segment: PartitionSegment,
+        position: int,
+        header: BatchHeader,
+        timestamp_ms: int,
+        least_offset: int,
+    ) -> TimestampedOffset | None:
         data = segment.read_at(position, header.size_in_bytes)
         try:
-            return read_data_records(data, 0, header)
+            found = first_record_since(data, 0, header, timestamp_ms, least_offset)
         except DecodeError as error:
             raise BadBatch(position, error.reason) from None
+        return None if found is None else TimestampedOffset(*found, header.partition_leader_epoch)
 
     def offset_of_max_time(self) -> TimestampedOffset:
         self._check_usable()
@@ -656,9 +662,9 @@ class DiskLog:
             for position, header in segment.headers(segment.offsets.position_at_or_before(offset)):
                 if header.max_timestamp_ms != timestamp_ms:
                     continue
-                for record in self._records_at(segment, position, header):
-                    if record.timestamp_ms == timestamp_ms:
-                        return TimestampedOffset(timestamp_ms, record.offset, header.partition_leader_epoch)
+                found = self._first_since(segment, position, header, timestamp_ms, 0)
+                if found is not None:
+                    return found
         except BadBatch as error:
             raise self._corrupt(segment, error) from error
         except StorageFailed as error:

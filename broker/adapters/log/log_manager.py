@@ -48,6 +48,8 @@ logger = logging.getLogger("broker.log_manager")
 METADATA_TOPIC_PREFIX = "__cluster_metadata-"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 _LOGS_A_TICK = 200
+# In the folder of a log whose move to another directory failed when the copy took its place.
+KEPT_NOTE = "kept-after-failed-move"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,9 +282,27 @@ class LogManager:
             self._set_stray(directory, folder, name)
             return
         logs = self._logs if found.kind is FolderKind.CURRENT else self._futures
-        if name in logs:
-            raise PartitionFoundTwice(logs[name].folder, folder)
+        if name in logs and not self._let_go_of_one(directory, logs, name, folder):
+            return
         logs[name] = self._open(directory, folder, name, now_ms, is_clean=directory.is_clean)
+
+    def _let_go_of_one(
+        self, directory: _Directory, logs: dict[PartitionName, DiskLog], name: PartitionName, folder: Path
+    ) -> bool:
+        """A move that failed in its last step may leave two folders: the one that was kept has a note of that, and the
+        other is set aside. Whether that is the one that was loaded. Raises PartitionFoundTwice."""
+        known = logs[name]
+        other = self._directory_of(known)
+        is_kept = known.fs.exists(known.folder / KEPT_NOTE), directory.log_dir.fs.exists(folder / KEPT_NOTE)
+        if logs is not self._logs or is_kept[0] == is_kept[1]:
+            raise PartitionFoundTwice(known.folder, folder)
+        if is_kept[0]:
+            self._set_stray(directory, folder, name)
+        else:
+            known.close_files()
+            self._set_stray(other, known.folder, name)
+            del logs[name]
+        return is_kept[1]
 
     def _set_stray(self, directory: _Directory, folder: Path, name: PartitionName) -> None:
         target = folder.with_name(marked_folder_name(*name, FolderKind.STRAY, self._new_uuid()))
@@ -387,9 +407,16 @@ class LogManager:
                 f"the log of {topic}-{partition} may lie in a log directory that is offline"
             )
         folder = folder_name(topic, partition)
+        directories = self._by_load(directory_id)
         if is_future:
             folder = marked_folder_name(topic, partition, FolderKind.FUTURE, self._new_uuid())
-        for directory in self._by_load(directory_id):
+            # No other directory will do; and what is copied is not to be cleaned meanwhile, as the copy of a log that
+            # was cleaned in part would be taken for clean.
+            directories = (each for each in directories if each.log_dir.directory_id == directory_id)
+            current = self._logs.get(name)
+            if current is not None and current.cleaning is not None:
+                current.cleaning.cancel()
+        for directory in directories:
             try:
                 log = self._open(
                     directory,
@@ -457,22 +484,57 @@ class LogManager:
         directory.is_checkpoint_due = True
 
     def promote_future(self, topic: str, partition: int, *, now_ms: int) -> DiskLog:
-        """The copy in the other directory has caught up: it becomes the log, and the old one is deleted."""
+        """The copy in the other directory has caught up: it becomes the log, and the old one is deleted.
+
+        Raises KafkaStorageError with the log as it was. A crash in between leaves the copy alone, which then is
+        promoted at the next start.
+        """
         name = (topic, partition)
-        future = self._futures[name]
+        future, old = self._futures[name], self._logs.get(name)
         target = self._directory_of(future)
-        old = self._logs.get(name)
-        high_watermark = None if old is None else old.high_watermark
-        if old is not None:
-            future.cleaned_offset = old.cleaned_offset
-            self.delete(topic, partition, now_ms=now_ms)
-        self._rename_log(target, future, target.log_dir.path / folder_name(topic, partition))
+        target.log_dir.check()
+        place = target.log_dir.path / folder_name(topic, partition)
+        if old is None:
+            self._rename_log(target, future, place)
+        else:
+            self._replace_log(old, future, place, now_ms)
         del self._futures[name]
         self._logs[name] = future
-        if high_watermark is not None:
-            future.update_high_watermark(high_watermark)
         target.is_checkpoint_due = True
         return future
+
+    def _replace_log(self, old: DiskLog, future: DiskLog, place: Path, now_ms: int) -> None:
+        source, kept = self._directory_of(old), old.folder
+        aside = kept.with_name(
+            marked_folder_name(old.topic, old.partition, FolderKind.DELETED, self._new_uuid())
+        )
+        self._rename_log(source, old, aside)
+        try:
+            self._rename_log(self._directory_of(future), future, place)
+        except KafkaStorageError:
+            # The other folder may have its new name all the same.
+            try:
+                replace_file(aside / KEPT_NOTE, b"", source.log_dir.fs)
+            except StorageFailed as error:
+                raise source.log_dir.fail(error) from error
+            self._rename_log(source, old, kept)
+            raise
+        future.cleaned_offset = old.cleaned_offset
+        future.update_high_watermark(old.high_watermark)
+        old.close_files()
+        source.waiting.append((now_ms + old.config.file_delete_delay_ms, aside))
+        source.is_checkpoint_due = True
+
+    def begin_future_flush(self, topic: str, partition: int) -> DiskWork | None:
+        """Work that writes the copy to its disk; None where that is under way, or done. Raises KafkaStorageError."""
+        future = self._futures[topic, partition]
+        if future.folder in self._flushing:
+            return None
+        work = future.begin_flush()
+        if work is None:
+            return None
+        self._flushing.add(future.folder)
+        return _Flush(work, self._flushing)
 
     def _rename_log(self, directory: _Directory, log: DiskLog, target: Path) -> None:
         directory.log_dir.check()
@@ -663,6 +725,8 @@ class LogManager:
         best: tuple[DiskLog, Cleanable] | None = None
         for name, log in tuple(self._logs.items()):
             directory = self._directory_of(log) if log.config.is_compacted else None
+            if name in self._futures:
+                continue
             if directory is None or directory.log_dir.is_failed or name in directory.uncleanable:
                 continue
             try:

@@ -1,22 +1,15 @@
 """Topics as the metadata image of a node has them, read over gRPC with a stated promise (`--consistency`)."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-import grpc
-
-from kquorum.cli.clients.grpc_client import CHANNEL_OPTIONS, Failures, open_channel
+from kquorum.cli.clients.image_client import read_image
 from kquorum.cli.commands.topics.topic_client import PartitionView, TopicView
 from kquorum.cli.failures import CliError
 from kquorum.cli.output import complain
-from kquorum.network.connection import MAX_RESPONSE_BYTES, MAX_RESPONSE_ELEMENTS
 from kquorum.node.config.addresses import HostPort
 from kquorum.wire.proto import inspect_pb2 as pb
-from kquorum.wire.proto.inspect_pb2_grpc import InspectStub
 
 CONSISTENCIES = ("linearizable", "committed", "local")
-PAUSE_S = 0.1
 
 
 async def read_topics(
@@ -25,7 +18,7 @@ async def read_topics(
     """The topics asked for, or all of them (None), by name. Raises CliError for one that is not there, and when no
     node keeps the promise in time: a linearizable read is the leader's."""
     request = pb.ImageRequest(topics=names or (), consistency=consistency.upper())
-    chunks = await _chunks(addresses, request, timeout_ms)
+    chunks = await read_image(addresses, request, timeout_ms)
     maybe_warn_of_age(chunks[0].header)
     offline = {broker.id for chunk in chunks for broker in chunk.header.brokers if broker.fenced}
     known = {broker.id for chunk in chunks for broker in chunk.header.brokers}
@@ -49,50 +42,6 @@ def maybe_warn_of_age(header: pb.ImageHeader) -> None:
             style="yellow",
             label="note",
         )
-
-
-async def _chunks(
-    addresses: Sequence[HostPort], request: pb.ImageRequest, timeout_ms: int
-) -> list[pb.ImageChunk]:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms / 1000
-    failures = Failures("the topics cannot be read")
-    while True:
-        for index, address in enumerate(addresses):
-            left_s = max(deadline - loop.time(), 0.01)
-            try:
-                return await _image(address, request, left_s, left_s / (len(addresses) - index))
-            except grpc.aio.AioRpcError as error:
-                failures.note(address, error)
-            except TimeoutError:
-                failures.note_silence(address)
-            failures.check_refused()
-        if loop.time() >= deadline:
-            raise failures.error()
-        await asyncio.sleep(PAUSE_S)
-
-
-async def _image(
-    address: HostPort, request: pb.ImageRequest, timeout_s: float, share_s: float
-) -> list[pb.ImageChunk]:
-    """A mute node has its share of the time; one that has begun to answer has all that is left."""
-    async with open_channel(address, CHANNEL_OPTIONS) as channel:
-        stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
-        call = stub.Image(request, timeout=timeout_s)
-        chunks = list[pb.ImageChunk]()
-        size_in_bytes = partitions = 0
-        chunk = await asyncio.wait_for(call.read(), share_s)
-        while chunk is not grpc.aio.EOF:
-            size_in_bytes += chunk.ByteSize()
-            partitions += sum(1 + len(topic.partitions) for topic in chunk.topics.topics)
-            if size_in_bytes > MAX_RESPONSE_BYTES or partitions > MAX_RESPONSE_ELEMENTS:
-                raise CliError(
-                    f"{address} sends an image of more than {MAX_RESPONSE_BYTES:,} bytes or {MAX_RESPONSE_ELEMENTS:,} "
-                    "partitions; name topics to read fewer"
-                )
-            chunks.append(chunk)
-            chunk = await call.read()
-        return chunks
 
 
 def _partitions(partitions: Iterable[pb.Partition], online: set[int]) -> tuple[PartitionView, ...]:

@@ -1,12 +1,13 @@
 """Images, changes and records of the log as messages of the `Inspect` service, and which records a reader wants."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from kquorum.metadata.changes import Change, PartitionTransition, TopicIdentity
 from kquorum.metadata.grpc.source import InspectSource
 from kquorum.metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint
+from kquorum.metadata.image.configs import BROKER, TOPIC, ConfigResource, ConfigsImage
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import RECOVERING, PartitionState
 from kquorum.metadata.image.topics import TopicImage
@@ -60,11 +61,13 @@ def change_message(change: Change) -> pb.Change:
 
 
 def image_chunks(
-    image: MetadataImage, header: pb.ImageHeader, *, topics: Iterable[str]
+    image: MetadataImage, header: pb.ImageHeader, *, topics: Iterable[str], min_insync_replicas: int
 ) -> Iterator[pb.ImageChunk]:
-    """The header, then the topics by name (only those named, if any are), and `is_last` on the last chunk."""
+    """The header, then the topics by name (only those named, if any are), and `is_last` on the last chunk.
+    `min_insync_replicas` is that of the node's config file."""
     chunk = pb.ImageChunk(header=header)
-    for following in _topic_chunks(_chosen(image, set(topics))):
+    effective = min_insync_replicas_of(image.configs, min_insync_replicas)
+    for following in _topic_chunks(_chosen(image, set(topics)), effective):
         yield chunk
         chunk = following
     chunk.is_last = True
@@ -96,6 +99,8 @@ def partition_message(topic: str, topic_id: str, partition_id: int, state: Parti
         adding_replicas=state.adding_replicas,
         removing_replicas=state.removing_replicas,
         is_recovering=state.leader_recovery_state == RECOVERING,
+        eligible_leader_replicas=state.elr,
+        last_known_leader_replicas=state.last_known_elr,
     )
 
 
@@ -155,7 +160,27 @@ def _chosen(image: MetadataImage, names: set[str]) -> list[TopicImage]:
     return [by_name[name] for name in wanted]
 
 
-def _topic_chunks(topics: Iterable[TopicImage]) -> Iterator[pb.ImageChunk]:
+def min_insync_replicas_of(configs: ConfigsImage, default: int) -> Callable[[str], int]:
+    """The effective min.insync.replicas by topic name. Brokers may have values of their own (before KIP-966's feature):
+    the greatest of them counts, for any of them may lead."""
+    key = "min.insync.replicas"
+    values = [
+        int(value)
+        for resource, entries in configs.resources.items()
+        if resource.type == BROKER and (value := entries.get(key)) is not None
+    ]
+    of_brokers = max(values, default=default)
+
+    def effective(topic: str) -> int:
+        value = configs.value(ConfigResource(TOPIC, topic), key)
+        return of_brokers if value is None else int(value)
+
+    return effective
+
+
+def _topic_chunks(
+    topics: Iterable[TopicImage], min_insync_replicas: Callable[[str], int]
+) -> Iterator[pb.ImageChunk]:
     """Full chunks; a topic that does not fit goes on in the next."""
     chunk, room = pb.ImageChunk(topics=pb.TopicChunk()), PARTITIONS_PER_CHUNK
     for topic in topics:
@@ -176,6 +201,7 @@ def _topic_chunks(topics: Iterable[TopicImage]) -> Iterator[pb.ImageChunk]:
                     partitions=[
                         partition_message(topic.name, topic_id, number, state) for number, state in part
                     ],
+                    min_insync_replicas=min_insync_replicas(topic.name),
                 )
             )
             taken = max(1, len(part))

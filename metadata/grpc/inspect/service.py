@@ -62,7 +62,8 @@ class InspectService(InspectServicer):
         topics = request.topics
         async with self._log.slices:
             header = image_header(source, image)
-        chunks = iter(image_chunks(image, header, topics=topics))
+        minimum = source.min_insync_replicas
+        chunks = iter(image_chunks(image, header, topics=topics, min_insync_replicas=minimum))
         while True:
             async with self._log.slices:
                 chunk = next(chunks, None)

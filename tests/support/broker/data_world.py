@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from kquorum.broker.apis.api import Answer
+from kquorum.broker.apis.api import Answer, Sliced
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.producer_ids import ProducerIds
+from kquorum.broker.quota.replication import ReplicationThrottle
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings
 from kquorum.network.requests import RequestContext
@@ -116,9 +117,12 @@ class DataWorld:
         min_insync_replicas: int = 1,
         session_slots: int = 10,
         logs: MemoryLogs | None = None,
+        throttle: ReplicationThrottle | None = None,
+        chooses_replicas: bool = False,
         **services: Any,
     ) -> None:
         self.now_ms = NOW_MS
+        self.slices = 0
         self.image = IMAGE
         self.logs = MemoryLogs() if logs is None else logs
         self.replicas = ReplicaManager(
@@ -134,6 +138,8 @@ class DataWorld:
             now_ms=lambda: self.now_ms,
             settle_soon=lambda: None,
             fetch_max_bytes=1 << 20,
+            leader_throttle=throttle,
+            chooses_replicas=chooses_replicas,
         )
         self.services = broker_services(self.image, data=self.plane, node_id=BROKER, **services)
         self.settle()
@@ -173,12 +179,21 @@ class DataWorld:
         return asked
 
     def ask_now(self, request: Any, version: int | None = None) -> Any:
-        """Of a handler that answers at once."""
+        """Of a handler that answers at once, or in as many `slices`."""
         api: Any = BROKER_APIS[ApiKey(request.api_key)]
         version = api.versions[1] if version is None else version
         header = RequestHeader(request.api_key, version, 1, "a client")
         body = as_read(request.api_key, version, request)
-        answer = api.handle(RequestContext(1, "127.0.0.1", LISTENER, header), body, self.services)
+        context = RequestContext(1, "127.0.0.1", LISTENER, header)
+        if isinstance(api, Sliced):
+            advance = api.begin(context, body, self.services)
+            answer: Any = None
+            self.slices = 0
+            while answer is None:
+                answer = advance()
+                self.slices += 1
+        else:
+            answer = api.handle(context, body, self.services)
         return read_answer(request.api_key, version, answer)
 
     def settle(self) -> None:

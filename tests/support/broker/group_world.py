@@ -7,11 +7,12 @@ from uuid import UUID
 
 from kquorum.broker.apis.api import Sliced
 from kquorum.broker.apis.registry import BROKER_APIS
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.groups.coordinator import GroupCoordinator
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC, partition_of
-from kquorum.broker.groups.settings import GroupSettings
+from kquorum.broker.groups.settings import ConsumerGroupConfigs, GroupSettings, MigrationPolicy
 from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
+from kquorum.metadata.configs.resolution import NodeConfigs
 from kquorum.network.requests import RequestContext
 from kquorum.wire.data_batch import data_headers, read_data_records
 from kquorum.wire.message_codec import decode, encode
@@ -50,6 +51,11 @@ SETTINGS = GroupSettings(
     retention_ms=7 * 24 * 3_600_000,
     retention_check_ms=600_000,
     compression_codec=0,
+    protocols=frozenset({"classic", "consumer"}),
+    consumer_max_size=10,
+    consumer_assignors=("uniform", "range"),
+    consumer_migration=MigrationPolicy.BIDIRECTIONAL,
+    consumer_regex_refresh_ms=600_000,
 )
 GROUP = "foo"
 SESSION_MS = 10_000
@@ -87,7 +93,9 @@ class GroupWorld(DataWorld):
         )
 
     def new_coordinator(self) -> GroupCoordinator:
-        made = GroupCoordinator(self, lambda: self.settings, self.new_id, lambda: 2)
+        configs = ConsumerGroupConfigs(lambda image: NodeConfigs.of(image, BROKER, {}))
+        made = GroupCoordinator(self, lambda: self.settings, self.new_id, lambda: 2, configs.timings)
+        self.timings = lambda group_id: configs.timings(self.image, group_id)
         self.services = replace(self.services, groups=made)
         return made
 

@@ -5,6 +5,7 @@ from math import nan
 from typing import Any
 
 from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.commit_watch import Freshness
 from kquorum.node.observability.figures import (
@@ -47,6 +48,16 @@ BROKER = BrokerFigures(
     is_fenced=False,
     skipped_records=0,
     offline_log_dirs=0,
+    quotas=QuotaFigures(
+        tuple(MeasuredRate(kind, "alice", "app", 1.0, 2.0) for kind in ClientQuota),
+        dict.fromkeys(ClientQuota, 0),
+        0.5,
+    ),
+    throttled_replication={
+        "leaderreplication": 3.0,
+        "followerreplication": 4.0,
+        "alterlogdirsreplication": 5.0,
+    },
 )
 LISTENERS = {
     "CONTROLLER": {"open_connections": 4, "requests": 900, "bad_frames": 1},

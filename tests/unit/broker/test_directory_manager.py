@@ -280,3 +280,63 @@ def _places(image: MetadataImage) -> dict[tuple[int, int], UUID]:
         for index, state in each.partitions.items()
         if BROKER in state.replicas
     }
+
+
+def manager_with_logs(places: dict[tuple[int, int], UUID]) -> tuple[World, list[tuple[int, int, UUID]]]:
+    """A manager that knows where the logs lie; what it says was assigned."""
+    assigned: list[tuple[int, int, UUID]] = []
+    world = World(own=(FIRST, SECOND))
+    world.manager = DirectoryManager(
+        BROKER,
+        (FIRST, SECOND),
+        located=lambda topic, index: places.get((topic.int - topic_id(0).int, index)),
+        on_assigned=lambda topic, index, where: assigned.append((topic.int - topic_id(0).int, index, where)),
+    )
+    world.manager.handle_image(0, MetadataDelta(MetadataImage.empty()), world.image)
+    return world, assigned
+
+
+def test_a_replica_is_assigned_to_where_its_log_lies_and_waits_until_it_is_open() -> None:
+    """Not to the directory with the fewest: the controller would take the wrong replicas away when one fails."""
+    places: dict[tuple[int, int], UUID] = {}
+    world, _ = manager_with_logs(places)
+    world.tell(0, *topic(1, {"b1": UNASSIGNED}, {"b1": UNASSIGNED}, {"b1": UNASSIGNED}))
+    assert world.asked(BATCHING_MS) == []
+    places |= {(1, 0): SECOND, (1, 1): SECOND}
+    later_ms = BATCHING_MS + RETRY_BACKOFF_MAX_MS
+    assert world.asked(later_ms) == [(SECOND, 1, 0), (SECOND, 1, 1)]
+    world.answer(later_ms, [(SECOND, 1, 0), (SECOND, 1, 1)])
+    places[1, 2] = FIRST
+    assert world.asked(2 * later_ms) == [(FIRST, 1, 2)]
+
+
+def test_a_directory_that_is_asked_for_is_assigned_and_told() -> None:
+    world, assigned = manager_with_logs({})
+    world.tell(0, *topic(1, {"b1": FIRST}, {"b1": FIRST}))
+    poked: list[None] = []
+    world.manager.poke = lambda: poked.append(None)
+    world.manager.assign(topic_id(1), 0, SECOND)
+    assert poked == [None]
+    assert world.asked(BATCHING_MS) == [(SECOND, 1, 0)]
+    # A newer wish while the request is under way: its answer is not that wish's.
+    world.manager.assign(topic_id(1), 0, FIRST)
+    world.answer(BATCHING_MS, [(SECOND, 1, 0)])
+    assert assigned == []
+    assert world.asked(2 * BATCHING_MS) == [(FIRST, 1, 0)]
+    world.answer(2 * BATCHING_MS, [(FIRST, 1, 0)], (FIRST, 1, 0))
+    assert world.asked(2 * BATCHING_MS) == [], "it backs off"
+    assert world.asked(RETRY_BACKOFF_MAX_MS) == [(FIRST, 1, 0)]
+    world.answer(RETRY_BACKOFF_MAX_MS, [(FIRST, 1, 0)])
+    assert assigned == [(1, 0, FIRST)]
+    assert world.asked(2 * RETRY_BACKOFF_MAX_MS) == []
+
+
+def test_a_wish_for_a_replica_that_has_gone_is_dropped() -> None:
+    world, assigned = manager_with_logs({})
+    world.tell(0, *topic(1, {"b1": FIRST}), *topic(2, {"b2": OTHERS}))
+    world.manager.assign(topic_id(1), 9, SECOND)
+    world.manager.assign(topic_id(2), 0, SECOND)
+    world.manager.assign(topic_id(3), 0, SECOND)
+    world.manager.assign(topic_id(1), 0, GONE)
+    assert world.asked(BATCHING_MS) == []
+    assert assigned == []

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kquorum.network.connection_quota import MAX_DELAY_S, CreationRate
+from kquorum.network import connection_quota
+from kquorum.network.connection_quota import MAX_DELAY_S, ConnectionQuota, CreationRate, TooFast
 from kquorum.network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
 from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import KafkaServer, SharedLimits
@@ -386,3 +387,61 @@ def test_without_a_rate_no_client_is_delayed() -> None:
 )
 def test_an_address_has_one_text(host: str, normal: str) -> None:
     assert normal_address(host) == normal
+
+
+def quota_of(rates: dict[str, float]) -> ConnectionQuota:
+    quota = ConnectionQuota(ConnectionLimits())
+    quota.rate_of_address = rates.get
+    return quota
+
+
+def test_an_address_with_a_quota_opens_so_many_connections_a_second() -> None:
+    rates = {"1.1.1.1": 4.0}
+    quota = quota_of(rates)
+    assert [quota.too_fast("1.1.1.1", 100.0) for _ in range(4)] == [None] * 4
+    assert quota.too_fast("1.1.1.1", 100.0) == TooFast(0.25)
+    assert quota.too_fast("1.1.1.1", 100.0) == TooFast(0.25), "one that is refused takes no place"
+    assert quota.too_fast("2.2.2.2", 100.0) is None
+    assert quota.too_fast("1.1.1.1", 100.25) is None
+    rates["1.1.1.1"] = 2.0
+    assert quota.too_fast("1.1.1.1", 100.25) is None, "a change counts at once"
+    del rates["1.1.1.1"]
+    assert all(quota.too_fast("1.1.1.1", 100.25) is None for _ in range(100))
+
+
+def test_rates_are_kept_of_so_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_quota, "ADDRESSES_KEPT", 3)
+    quota = ConnectionQuota(ConnectionLimits())
+    quota.rate_of_address = lambda _address: 1.0
+    quota.too_fast("busy", 100.0)
+    for number in range(10):
+        assert quota.too_fast(f"address-{number}", 100.0) is None
+        assert quota.too_fast("busy", 100.0) is not None
+    assert len(quota._rates) == 3
+
+
+def test_a_connection_that_comes_too_fast_is_closed_after_its_delay(
+    run: RunTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        together = SharedLimits()
+        together.quota.rate_of_address = lambda _address: 5.0
+        async with serving(shared=together) as server:
+            together.quota.too_fast(HOST, 1e9)
+            loop = asyncio.get_running_loop()
+            began_s = loop.time()
+            async with raw_client(server) as refused:
+                refused.writer.write(echo_request("a", 1))
+                await until(lambda: together.quota.open_connections == 1)
+                assert await refused.is_closed_by_server()
+            assert loop.time() - began_s >= 0.2
+            await until(lambda: together.quota.open_connections == 0)
+            assert server.counters.requests == 0
+            assert refusals(server) == {"creation_rate": 1}
+            together.quota.rate_of_address = lambda _address: None
+            async with raw_client(server) as client:
+                assert await is_served(client)
+
+    run(test())
+    (record,) = caplog.records
+    assert "faster than the quota `connection_creation_rate` of its address allows" in record.getMessage()

@@ -10,13 +10,14 @@ from functools import cache
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 import kquorum.network.serving
 from kquorum.network import server_connection, turns
 from kquorum.network.api_versions import NO_FEATURES
-from kquorum.network.aside import LONG_BODY_BYTES, Aside
+from kquorum.network.aside import ELEMENTS_READ_IN_LOOP, LONG_BODY_BYTES, Aside
 from kquorum.network.authentication import Authentication
 from kquorum.network.limits import ServerLimits
 from kquorum.network.replies import ReplyQueue
@@ -26,6 +27,7 @@ from kquorum.network.server import KafkaServer
 from kquorum.network.server_connection import ServerConnection
 from kquorum.network.server_state import Peer, SharedLimits
 from kquorum.network.serving import RequestServing
+from kquorum.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kquorum.wire.protocol import apis, bodies, headers, warm_up
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
@@ -72,10 +74,60 @@ def test_the_handler_gets_the_time_that_a_request_waited() -> None:
         Authentication(UNSECURED, None),
         now_s,
         unused,
+        unused,
     )
     served.serve(echo_request("a", 1)[4:], 10.25)
     served.serve(echo_request("b", 2)[4:], 10.25)
     assert [context.waited_ms for context, _, _ in held] == [250, 1_250]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "records", "is_read_in_loop"),
+    [
+        (1, 4 * LONG_BODY_BYTES, True),
+        (ELEMENTS_READ_IN_LOOP + 1, LONG_BODY_BYTES // ELEMENTS_READ_IN_LOOP, False),
+    ],
+)
+def test_a_long_produce_request_is_read_in_the_loop_unless_it_has_many_elements(
+    partitions: int, records: int, *, is_read_in_loop: bool
+) -> None:
+    """Of records, however many bytes, nothing is read: a thread would cost more than it takes off the loop."""
+    held: Held = []
+    version = supported_versions(ApiKey.PRODUCE)[1]
+    state: Any = SimpleNamespace(
+        handler=holding_handler(held),
+        supported={ApiKey.PRODUCE: (version, version)},
+        limits=ServerLimits(),
+        admission=admit_all,
+        security=UNSECURED,
+        listener_name="TEST",
+        features=lambda: NO_FEATURES,
+        shared=SharedLimits(),
+    )
+    unused: Any = None
+    served = RequestServing(
+        state,
+        ReplyQueue(on_answer=lambda: None, on_failure=unused),
+        Peer(1, "h", 2),
+        Authentication(UNSECURED, None),
+        lambda: 0.0,
+        unused,
+        unused,
+    )
+    data = TopicProduceData(
+        topic_id=UUID(int=1),
+        partition_data=tuple(
+            PartitionProduceData(index=index, records=bytes(records)) for index in range(partitions)
+        ),
+    )
+    request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=1, topic_data=(data,))
+    reading = served.serve(headers.encode_request(ApiKey.PRODUCE, version, 1, "test", request), 0.0)
+    assert (reading is None) == is_read_in_loop
+    if reading is not None:
+        reading.go_on(*reading.read())
+    [(context, read, _)] = held
+    assert len(read.topic_data[0].partition_data) == partitions
+    assert context.elements == partitions + 1
 
 
 @pytest.mark.parametrize(("burst_bytes", "most_writes"), [(1 << 20, 4), (0, REQUESTS)])

@@ -8,6 +8,27 @@ from uuid import UUID
 
 import pytest
 
+from kquorum.wire.consumer_group_records import (
+    CONSUMER_TYPES,
+    AssignedTopicPartitions,
+    ClassicMemberMetadata,
+    ClassicProtocolEntry,
+    ConsumerKey,
+    CurrentAssignmentValue,
+    GroupEpochValue,
+    MemberMetadataValue,
+    RegularExpressionValue,
+    TargetAssignmentValue,
+    TargetEpochValue,
+    Value,
+    assigned_entries,
+    assigned_of,
+    decode_consumer_key,
+    decode_consumer_value,
+    encode_consumer_key,
+    encode_consumer_value,
+    target_entries,
+)
 from kquorum.wire.data_batch import data_headers, read_data_records
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.offsets_records import (
@@ -150,3 +171,87 @@ def test_records_of_real_clusters_encode_to_the_same_bytes(real_data: Path) -> N
     assert counted["offset", 4] > 10
     assert counted["group", 3] > 100
     assert counted["tombstone", 0] > 10
+
+
+def test_records_of_consumer_groups_encode_to_the_same_bytes(real_data: Path) -> None:
+    counted: Counter[RecordType] = Counter()
+    for record in real_records(real_data):
+        assert record.key is not None
+        key = decode_key(record.key)
+        if not isinstance(key, ModernKey) or key.type not in CONSUMER_TYPES:
+            continue
+        assert encode_consumer_key(decode_consumer_key(key.type, record.key)) == record.key
+        if record.value is not None:
+            counted[key.type] += 1
+            assert encode_consumer_value(decode_consumer_value(key.type, record.value)) == record.value
+    assert set(counted) >= {
+        RecordType.CONSUMER_GROUP_METADATA,
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    }
+
+
+# A member's metadata as Kafka 4.3.1 wrote it: that it does not speak the classic protocol is a tag with a zero.
+KAFKAS_MEMBER = "000000000872646b61666b610b2f3132372e302e302e310307636f6465637303747801000493e00001000100"
+
+
+def test_a_member_of_kafkas_reads_and_encodes_to_the_same_bytes() -> None:
+    data = bytes.fromhex(KAFKAS_MEMBER)
+    found = decode_consumer_value(RecordType.CONSUMER_GROUP_MEMBER_METADATA, data)
+    assert isinstance(found, MemberMetadataValue)
+    assert found.classic_member_metadata is None
+    assert found.subscribed_topic_names == ("codecs", "tx")
+    assert encode_consumer_value(found) == data
+
+
+CLASSIC = ClassicMemberMetadata(
+    session_timeout_ms=10, supported_protocols=(ClassicProtocolEntry(name="range", metadata=b"\0\1"),)
+)
+CONSUMER_RECORDS: list[tuple[ConsumerKey, Value]] = [
+    (
+        ConsumerKey(RecordType.CONSUMER_GROUP_METADATA, "g"),
+        GroupEpochValue(epoch=3, metadata_hash=-5),
+    ),
+    (
+        ConsumerKey(RecordType.CONSUMER_GROUP_MEMBER_METADATA, "g", "m"),
+        MemberMetadataValue(client_id="c", classic_member_metadata=CLASSIC),
+    ),
+    (
+        ConsumerKey(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, "g"),
+        TargetEpochValue(assignment_epoch=2, assignment_timestamp=7),
+    ),
+    (
+        ConsumerKey(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, "g", "m"),
+        TargetAssignmentValue(topic_partitions=target_entries({UUID(int=4): frozenset({2, 1})})),
+    ),
+    (
+        ConsumerKey(RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, "g", "m"),
+        CurrentAssignmentValue(member_epoch=2, assigned_partitions=assigned_entries({UUID(int=4): {1: 2}})),
+    ),
+    (
+        ConsumerKey(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, "g", "a.*"),
+        RegularExpressionValue(topics=("ab",), version=9, timestamp=11),
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), CONSUMER_RECORDS, ids=lambda each: type(each).__name__)
+def test_records_of_consumer_groups_read_as_they_were_written(key: ConsumerKey, value: Value) -> None:
+    assert decode_key(encode_consumer_key(key)) == ModernKey(key.type, "g")
+    assert decode_consumer_key(key.type, encode_consumer_key(key)) == key
+    assert decode_consumer_value(key.type, encode_consumer_value(value)) == value
+
+
+def test_epochs_that_earlier_brokers_did_not_write_are_those_of_the_member() -> None:
+    entries = (AssignedTopicPartitions(topic_id=UUID(int=1), partitions=(3, 4)),)
+    assert assigned_of(entries, 5) == {UUID(int=1): {3: 5, 4: 5}}
+    # A static member that left for a while has the epoch -2.
+    assert assigned_of(entries, -2) == {UUID(int=1): {3: 0, 4: 0}}
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0", b"\0\1\0", b"\0\0"])
+def test_a_value_of_a_consumer_group_that_cannot_be_read_is_an_error(damaged: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_consumer_value(RecordType.CONSUMER_GROUP_METADATA, damaged)

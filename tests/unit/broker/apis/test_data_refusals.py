@@ -3,14 +3,13 @@
 import pytest
 
 from kquorum.broker.apis.api import Refused
-from kquorum.broker.apis.data_refusals import refuse_alter_replica_log_dirs
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types, supported_versions
-from tests.support.api_calls import as_read, read_answer, request_of
+from tests.support.api_calls import as_read, read_answer
 from tests.support.kio.classes import request_class
 from tests.support.kio.plans import plan_of
 from tests.support.many_entries import longest_answer, requests_of_many_entries
@@ -52,17 +51,6 @@ def test_unknown_states_of_transactions_are_named() -> None:
     request = ListTransactionsRequest(state_filters=("Ongoing", "Gone"))
     answer = REFUSALS[ApiKey.LIST_TRANSACTIONS](request, 2)
     assert answer == ListTransactionsResponse(unknown_state_filters=("Gone",))
-
-
-def test_a_topic_moved_from_two_directories_is_answered_once() -> None:
-    """The request goes by directory, the answer by topic."""
-    dirs = [
-        {"path": path, "topics": [{"name": "orders", "partitions": (index,)}]}
-        for index, path in enumerate("ab")
-    ]
-    request = request_of(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, {"dirs": dirs})
-    [topic] = refuse_alter_replica_log_dirs(request, 2).results
-    assert [partition.partition_index for partition in topic.partitions] == [0, 1]
 
 
 def error_codes(entity: object) -> list[ErrorCode]:

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from kquorum.broker.apis.describe_log_dirs import described_log_dirs
-from kquorum.broker.data_plane import DirectoryUsage
+from kquorum.broker.data_plane import DirectoryUsage, FutureLog
 from kquorum.metadata.image.cluster import BrokerRegistration
 from kquorum.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -73,3 +73,15 @@ def test_a_failed_directory_is_told_as_such() -> None:
     newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
     answer = read_answer(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(ALL, usages, BROKER))
     assert [each.error_code for each in answer.results] == [ErrorCode.kafka_storage_error]
+
+
+def test_a_copy_that_is_being_made_is_told_with_its_lag() -> None:
+    log, copy = MemoryPartitionLog("orders", 0), MemoryPartitionLog("orders", 0)
+    log.append_as_follower(of_leader(0, "a", "b"), leader_epoch=0, now_ms=0)
+    usages = {
+        FIRST: DirectoryUsage("/data/first", logs=(log,)),
+        SECOND: DirectoryUsage("/data/second", futures=(FutureLog(copy, 2),)),
+    }
+    answer = read_answer(ApiKey.DESCRIBE_LOG_DIRS, 4, described_log_dirs(ALL, usages, BROKER))
+    told = [each.topics[0].partitions[0] for each in answer.results]
+    assert [(each.is_future_key, each.offset_lag) for each in told] == [(False, 0), (True, 2)]

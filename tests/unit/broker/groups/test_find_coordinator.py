@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kquorum.broker.apis.registry import BROKER_APIS
-from kquorum.broker.groups.partitioning import OFFSETS_TOPIC
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.gate import RequestAuthorizer

@@ -412,14 +412,14 @@ class TestLoading:
         world.fail_over()
         assert world.committed() == {(ORDERS, 0): 7}
 
-    def test_a_group_of_the_consumer_protocol_keeps_its_name_while_it_has_members(self) -> None:
+    def test_a_streams_group_keeps_its_name_while_it_has_members(self) -> None:
         world = GroupWorld()
         partition = world.offsets_partition()
-        group, member = b"\x00\x03\x00\x03foo", b"\x00\x05\x00\x03foo\x00\x01m"
+        group, member = b"\x00\x11\x00\x03foo", b"\x00\x13\x00\x03foo\x00\x01m"
         records = [Record(0, 1, group, b"\x00\x00"), Record(1, 1, member, b"\x00\x00")]
         partition.append(world.now_ms, write_data_batch(records), required_acks=1)
         world.fail_over()
-        assert listed(world) == [(GROUP, "consumer", "Stable", "consumer")]
+        assert listed(world) == [(GROUP, "streams", "Stable", "streams")]
         assert world.join().answer.error_code.name == "inconsistent_group_protocol"
         assert error_of_commit(world.commit(7)) == "unknown_member_id"
         assert delete_groups(world, GROUP) == {GROUP: "non_empty_group"}

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from kquorum.broker.groups.shard import GroupShard, ShardState
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.groups.shard import GroupShard
 from kquorum.wire.data_batch import data_headers
 from tests.support.broker.group_world import GroupWorld
 
@@ -10,7 +11,8 @@ from tests.support.broker.group_world import GroupWorld
 def loaded(log: Path) -> GroupShard:
     world = GroupWorld()
     partition = world.offsets_partition()
-    shard = GroupShard(partition, lambda: world.settings, world.new_id)
+    groups = world.groups
+    shard = GroupShard(partition, lambda: world.settings, world.new_id, groups.topics, world.timings)
     data = log.read_bytes()
     for position, header in data_headers(data):
         shard._replay_batch(data, position, header)
@@ -26,7 +28,7 @@ def test_every_group_of_every_folder_is_found(real_data: Path) -> None:
         groups += len(shard.groups)
         offsets += shard.offsets.count
         members += sum(len(group.members) for group in shard.groups.values())
-        modern += sum(each.type != "classic" for each in shard.listed())
+        modern += len(shard.consumers)
     assert groups > 10
     assert offsets > 50
     assert modern >= 1

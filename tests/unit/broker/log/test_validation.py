@@ -250,7 +250,7 @@ def test_recompression_takes_the_topics_level() -> None:
 
 
 def test_a_batch_that_grows_is_measured_again() -> None:
-    """D7.24: recompression may pass max.message.bytes."""
+    """Recompression may pass max.message.bytes."""
     batch = write_data_batch([Record(0, NOW, b"k", bytes(100_000))], codec=CompressionCodec.ZSTD)
     rules = ValidationRules(codec=CompressionCodec.NONE, max_message_bytes=2000)
     assert len(batch) < 2000
@@ -324,7 +324,7 @@ def test_a_batch_length_that_cannot_be_right(length: int) -> None:
 
 
 def test_what_is_behind_the_last_whole_batch_is_left_out() -> None:
-    """D7.1, D7.7: a fetch answer may end in half a batch."""
+    """A fetch answer may end in half a batch (KIP-74)."""
     batch = rewrite_offsets(write_data_batch(records_at(NOW)), 5, 0)
     for cut in range(len(batch)):
         found = analyze(batch + batch[:cut], origin=AppendOrigin.REPLICATION, max_message_bytes=None)
@@ -334,7 +334,7 @@ def test_what_is_behind_the_last_whole_batch_is_left_out() -> None:
 
 
 def test_a_producer_numbers_from_zero() -> None:
-    """D7.2; a coordinator's batch may begin anywhere."""
+    """A coordinator's batch may begin anywhere."""
     batch = rewrite_offsets(write_data_batch(records_at(NOW)), 1, 0)
     refused(InvalidRecord, batch)
     assert stored(produce(batch, origin=AppendOrigin.COORDINATOR))[0].offset == 1234

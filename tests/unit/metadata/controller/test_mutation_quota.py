@@ -7,13 +7,12 @@ from immutables import Map
 
 from kquorum.metadata.controller.mutation_quotas import (
     CONTROLLER_MUTATION_RATE,
-    Allowance,
     MutationCharges,
     MutationQuotas,
-    allowance_of,
 )
 from kquorum.metadata.controller.requests import ApiError, ControllerRequest
 from kquorum.metadata.image.quotas import ClientQuotasImage, QuotaEntity
+from kquorum.metadata.quota_precedence import Allowance, allowance_of
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from kquorum.wire.protocol.api_keys import ApiKey
@@ -65,15 +64,17 @@ def charge(
 @pytest.mark.parametrize("place", range(len(ORDER)))
 def test_the_most_specific_quota_counts(place: int) -> None:
     entities = [entity for entity, _ in ORDER[place:]]
-    assert allowance_of(image(*entities), "User:alice", "app") == Allowance(ORDER[place][1], 1.0)
+    assert allowance_of(image(*entities), CONTROLLER_MUTATION_RATE, "User:alice", "app") == Allowance(
+        ORDER[place][1], 1.0
+    )
 
 
 def test_quotas_of_others_and_of_other_kinds_are_no_limit() -> None:
     others = image((("user", "bob"),), (("client-id", "other"),), (("ip", None),))
-    assert allowance_of(others, "User:alice", "app") is None
+    assert allowance_of(others, CONTROLLER_MUTATION_RATE, "User:alice", "app") is None
     rates = ClientQuotasImage(Map({(ALICE,): Map({"producer_byte_rate": 1.0})}))
-    assert allowance_of(rates, "User:alice", "app") is None
-    assert allowance_of(image((ANY_CLIENT,)), "User:alice", None) is None
+    assert allowance_of(rates, CONTROLLER_MUTATION_RATE, "User:alice", "app") is None
+    assert allowance_of(image((ANY_CLIENT,)), CONTROLLER_MUTATION_RATE, "User:alice", None) is None
 
 
 def test_strict_a_full_bucket_may_be_overdrawn_once_and_is_closed_until_it_is_back() -> None:

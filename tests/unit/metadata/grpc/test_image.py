@@ -3,7 +3,9 @@
 import pytest
 
 from kquorum.metadata.grpc.inspect import messages
+from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from kquorum.wire.proto import inspect_pb2 as pb
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.grpc_harness import run, serving, take_all
@@ -97,3 +99,32 @@ def test_an_empty_image_is_a_header_alone() -> None:
     assert len(chunks) == 1
     assert chunks[0].is_last
     assert chunks[0].header.provenance.offset == -1
+
+
+def test_each_topic_has_its_effective_min_insync_replicas() -> None:
+    """A topic's own config counts, else the greatest of the brokers', else the node's file (2 in these tests)."""
+    source = filled_source()
+    key = "min.insync.replicas"
+    source.commit(ConfigRecord(resource_type=2, resource_name="orders", name=key, value="3"))
+
+    def minima() -> dict[str, int]:
+        chunks = image(pb.ImageRequest(), source)
+        return {topic.name: topic.min_insync_replicas for chunk in chunks for topic in chunk.topics.topics}
+
+    assert minima() == {"orders": 3, "audit": 2, "empty": 2}
+    source.commit(ConfigRecord(resource_type=4, resource_name="", name=key, value="1"))
+    assert minima() == {"orders": 3, "audit": 1, "empty": 1}
+    source.commit(ConfigRecord(resource_type=4, resource_name="1", name=key, value="4"))
+    assert minima() == {"orders": 3, "audit": 4, "empty": 4}
+
+
+def test_partitions_come_with_the_lists_of_eligible_leaders() -> None:
+    source = filled_source()
+    change = PartitionChangeRecord(
+        partition_id=0, topic_id=topic_id(1), eligible_leader_replicas=(2,), last_known_elr=(1,)
+    )
+    source.commit(change)
+    chunks = image(pb.ImageRequest(topics=["orders"]), source)
+    first = next(topic for chunk in chunks for topic in chunk.topics.topics).partitions[0]
+    assert list(first.eligible_leader_replicas) == [2]
+    assert list(first.last_known_leader_replicas) == [1]

@@ -327,6 +327,32 @@ def test_a_stopping_node_ends_its_streams(request_type: pb.WatchRequest) -> None
     assert "node 7 is stopping" in error.details()
 
 
+def test_a_stopping_server_closes_its_connections_when_its_streams_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A connection that is closed earlier may lose the status of a stream."""
+    open_at_stop: list[int] = []
+
+    async def main() -> None:
+        rig: Rig
+        async with serving(filled_source()) as rig:
+            server = rig.server._server
+            stop = server.stop
+
+            async def noting_stop(grace: float | None) -> None:
+                open_at_stop.append(rig.server._calls.open)
+                await stop(grace)
+
+            monkeypatch.setattr(server, "stop", noting_stop)
+            call = rig.stub.Watch(pb.WatchRequest())
+            await take(call, 1)
+            await rig.server.stop(5.0)
+            assert (await failure_of(take(call, 1))).code() == grpc.StatusCode.UNAVAILABLE
+
+    run(main)
+    assert open_at_stop[0] == 0
+
+
 def test_a_node_that_has_just_started_says_so_instead_of_telling_old_news() -> None:
     unknowing, loading, behind = filled_source(), filled_source(), filled_source()
     unknowing.committed = -1

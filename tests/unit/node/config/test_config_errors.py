@@ -24,6 +24,12 @@ _CASES = {
         "quorum.toml:15: process.roles: 'brokr' must be 'broker' or 'controller'",
     ),
     "a node without id": (changed("node.id = 11\n", ""), "quorum.toml:13: a node lacks node.id"),
+    "a selector of replicas that is a class of the user's": (
+        changed("node.id = 11", 'node.id = 11\nreplica.selector.class = "com.example.Nearest"'),
+        "quorum.toml:15: node 11: replica.selector.class is com.example.Nearest: kquorum cannot run a Java class, and "
+        "has the rules of org.apache.kafka.common.replica.LeaderSelector and "
+        "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    ),
     "a negative id": (
         changed("node.id = 11", "node.id = -1"),
         "quorum.toml:14: node.id: -1 must be greater than or equal to 0",

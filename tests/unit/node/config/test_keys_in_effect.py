@@ -48,6 +48,7 @@ from tests.support.api_calls import request_of
 
 PRODUCT = Path(__file__).parents[4]
 NOTHING_MORE = {"include_synonyms": False, "include_documentation": False}
+ROOMS_OF_TOPIC_CONFIGS = ("metadata/controller", "metadata/image", "metadata/adapters", "broker/quota")
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
@@ -221,10 +222,10 @@ def test_a_key_without_effect_is_named_nowhere() -> None:
             assert strings(tree) & without_effect <= NAMED_FOR_ANOTHER_REASON.get(place, set()), place
 
 
-def test_controllers_and_partition_logs_read_the_configs_of_topics_that_the_table_says() -> None:
+def test_controllers_throttles_and_partition_logs_read_the_configs_of_topics_that_the_table_says() -> None:
     of_logs = {field.name.replace("_", ".") for field in dataclasses.fields(LogConfig)}
     assert of_logs <= TOPIC_CONFIGS.keys()
-    named = [strings(tree) for _, tree in trees("metadata/controller", "metadata/image", "metadata/adapters")]
+    named = [strings(tree) for _, tree in trees(*ROOMS_OF_TOPIC_CONFIGS)]
     read = set().union(*named) & TOPIC_CONFIGS.keys()
     read |= of_logs | {"internal.segment.bytes"}
     assert read == {each.name for each in TOPIC_CONFIGS.values() if each.used_by.is_read}
@@ -321,10 +322,10 @@ def load_with(folder: Path, *lines: str) -> ClusterConfig:
     [
         ("num.io.threads=4", "num.io.threads has no effect here: each node serves all connections in one"),
         (
-            "group.consumer.max.size=9",
-            "has no effect here yet: it comes with groups of the consumer and streams",
+            "group.streams.max.size=9",
+            "has no effect here yet: it comes with groups of the streams protocol",
         ),
-        ("replication.quota.window.num=9", "has no effect here yet: it comes with partition replication"),
+        ("num.recovery.threads.per.data.dir=9", "has no effect here yet: it comes with partition logs"),
         ("inter.broker.protocol.version=3.7", "has no effect here: metadata.version takes its place"),
     ],
 )

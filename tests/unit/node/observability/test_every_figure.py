@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from kquorum.broker.lifecycle_states import BrokerState
+from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.network.limits import ServerCounters
 from kquorum.node.commit_watch import Freshness
-from kquorum.node.observability.families import BROKER_STATES, families_of
+from kquorum.node.observability.families import BROKER_STATES, families_of, quota_families
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, Latency, QuorumFigures
 from kquorum.node.observability.gather import quorum_state
 from kquorum.node.observability.listener_families import listener_families
@@ -114,6 +115,7 @@ KAFKAS = {
     "failed_requests": "kafka_network_requestmetrics_errors_total",
     "idle_connections_closed": "kafka_server_socket_server_metrics_expired_connections_killed_count",
     "muted_connections": "kquorum_network_muted_connections",
+    "throttled_connections": "kquorum_network_throttled_connections",
     "successful_authentications": "kafka_server_socket_server_metrics_successful_authentication_total",
     "failed_authentications": "kafka_server_socket_server_metrics_failed_authentication_total",
 }
@@ -136,6 +138,32 @@ def test_each_figure_is_the_one_that_its_name_says() -> None:
     del told["kafka_server_raft_metrics_current_state_info"]
     del told["kafka_server_metadataloader_currentmetadataversion"]
     assert told == EXPECTED
+
+
+def test_the_quotas_of_clients_have_kafkas_names() -> None:
+    rates = (
+        MeasuredRate(ClientQuota.PRODUCE, "alice", "", 11.0, 12.0),
+        MeasuredRate(ClientQuota.FETCH, "", "app", 13.0, 14.0),
+        MeasuredRate(ClientQuota.REQUEST, "bob", "app", 15.0, 16.0),
+    )
+    throttled = {ClientQuota.PRODUCE: 1, ClientQuota.FETCH: 2, ClientQuota.REQUEST: 3}
+    told = {
+        sample.name.removeprefix("kafka_server_"): (*sample.labels.values(), sample.value)
+        for family in quota_families(QuotaFigures(rates, throttled, 17.0))
+        for sample in family.samples
+    }
+    assert told == {
+        "produce_byte_rate": ("alice", "", 11),
+        "produce_throttle_time": ("alice", "", 12),
+        "produce_queue_size": (1,),
+        "fetch_byte_rate": ("", "app", 13),
+        "fetch_throttle_time": ("", "app", 14),
+        "fetch_queue_size": (2,),
+        "request_request_time": ("bob", "app", 15),
+        "request_throttle_time": ("bob", "app", 16),
+        "request_queue_size": (3,),
+        "request_exempt_request_time": (17,),
+    }
 
 
 def test_each_counter_of_a_listener_is_the_one_that_its_name_says() -> None:

@@ -84,7 +84,12 @@ def gathered(its_replica: Any) -> NodeFigures:
         commits=Some(freshness=lambda: FRESH),
         commit_latency=meter(6, 10),
         controller=Some(controller=Controller(), fault_count=33),
-        broker=Some(lifecycle=lifecycle, offline_log_dirs=52),
+        broker=Some(
+            lifecycle=lifecycle,
+            offline_log_dirs=52,
+            throttled_replication=lambda now_ms: {"leaderreplication": now_ms},
+            quotas=Some(figures=lambda now_ms: ("quotas at", now_ms)),
+        ),
         skipped_records=53,
         committed_image=Controller.committed_image,
         servers=(("PLAINTEXT", Some(counters=counters)),),
@@ -140,6 +145,9 @@ def test_the_figures_of_controller_and_broker_are_theirs() -> None:
     assert (told.broker.broker_epoch, told.broker.is_fenced) == (51, True)
     assert told.broker.previous_session_ends_ms == 54
     assert (told.broker.offline_log_dirs, told.broker.skipped_records) == (52, 53)
+    quotas: Any = told.broker.quotas
+    assert quotas == ("quotas at", NOW_MS)
+    assert told.broker.throttled_replication == {"leaderreplication": NOW_MS}
     assert told.listeners["grpc"]["refused_connections"] == 73
     counters = told.listeners["PLAINTEXT"]
     assert (counters["requests"], counters["open_connections"]) == (71, 72)

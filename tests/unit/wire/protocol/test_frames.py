@@ -1,6 +1,7 @@
 """Frames come out as they went in, however the stream was cut; a bad length is refused before its bytes arrive."""
 
 import struct
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -32,6 +33,23 @@ def test_a_truncated_frame_is_kept_and_not_given(frame: bytes, data: st.DataObje
     assert decoder.feed(stream[:cut]) == []
     assert decoder.buffered_bytes == cut
     assert decoder.feed(stream[cut:]) == [frame]
+
+
+def test_a_frame_that_comes_byte_by_byte_takes_no_more_memory_than_its_bytes() -> None:
+    frame = bytes(range(256)) * 400
+    stream = encode_frame(frame)
+    decoder = FrameDecoder(len(frame))
+    decoder.feed(stream[:6])
+    tracemalloc.start()
+    try:
+        for position in range(6, len(stream) - 2, 2):
+            assert decoder.feed(stream[position : position + 2]) == []
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert decoder.beginning(6) == stream[:6]
+    assert decoder.feed(stream[-2:]) == [frame]
+    assert taken_bytes < 2 * len(frame)
 
 
 def test_a_frame_of_exactly_the_limit_passes_and_one_byte_more_does_not() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kquorum.cli.commands.topics import image_reads
+from kquorum.cli.clients import image_client
 from kquorum.cli.commands.topics.image_reads import read_topics
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.main import run as run_command
@@ -105,6 +105,6 @@ def test_json_is_the_same_as_from_a_broker(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("limit", ["MAX_RESPONSE_BYTES", "MAX_RESPONSE_ELEMENTS"])
 def test_an_image_without_end_is_not_read_to_its_end(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_reads, limit, 1)
+    monkeypatch.setattr(image_client, limit, 1)
     with pytest.raises(CliError, match="sends an image of more than"):
         with_servers(source("orders"), ask=lambda nodes: read_topics(nodes, None, "committed", 5000))

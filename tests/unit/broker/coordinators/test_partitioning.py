@@ -2,7 +2,7 @@
 
 import pytest
 
-from kquorum.broker.groups.partitioning import java_hash, partition_of
+from kquorum.broker.coordinators.partitioning import java_hash, partition_of
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
-"""Which partition of `__consumer_offsets` a group belongs to. Its leader coordinates the group (rules G1.1 to G1.5)."""
+"""Which partition of a coordinator's topic a key belongs to: a group's id in `__consumer_offsets`, a transactional id
+in `__transaction_state`. The leader of the partition coordinates the group, or the transaction (rules G1.1 to G1.5)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 _LEAST: Final = -(1 << 31)
 
 
@@ -17,7 +19,7 @@ def java_hash(text: str) -> int:
     return found - (1 << 32) if found & 0x8000_0000 else found
 
 
-def partition_of(group_id: str, partitions: int) -> int:
+def partition_of(key: str, partitions: int) -> int:
     """Kafka's abs of the least number is 0."""
-    found = java_hash(group_id)
+    found = java_hash(key)
     return 0 if found == _LEAST else abs(found) % partitions
