@@ -141,11 +141,16 @@ class DataPlane:
             partition
         ) is not None
 
-    def wait(self, wait: Wait) -> None:
-        """A request that its first look did not answer. Its timer is set when the outbox is settled."""
+    def wait(self, wait: Wait, owner: int, park: Callable[[], None]) -> None:
+        """A request of the connection `owner` that its first look did not answer. Its timer is set when the outbox is
+        settled. `park` is called if it waits within the bounds of `Waits.have_room`; beyond them it counts as a request
+        under way."""
         if wait.deadline_ms <= self.now_ms():
             wait.expire(self.now_ms())
             return
+        wait.owner = owner
+        if self.waits.have_room(owner, len(wait.partitions)):
+            park()
         self.waits.add(wait)
         self.settle_soon()
 

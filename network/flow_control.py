@@ -21,6 +21,7 @@ class FlowControl:
         "_loop",
         "_on_room",
         "_output",
+        "_pending",
         "_received",
         "_replies",
         "_state",
@@ -63,6 +64,8 @@ class FlowControl:
         self._on_room = on_room
         self.held_bytes = self.half_read_bytes = self.held_requests = self.held_first = 0
         self.unsent_bytes = 0
+        # What the counter of pending requests has of this connection.
+        self._pending = 0
         self.is_paused = False
         # Paused for want of room in the budget, not for anything of its own.
         self.is_muted = False
@@ -79,7 +82,7 @@ class FlowControl:
             return False
         if self._limits.max_in_flight_by_api and self._has_enough_of_its_api():
             return False
-        if self._replies.unanswered != self.held_requests:
+        if self._replies.under_way != self.held_requests:
             self.account()
         return self._budget.may_serve(self, self._received.backlog[0][0])
 
@@ -91,10 +94,11 @@ class FlowControl:
         half_read_bytes = received.half_read_bytes
         held_bytes = half_read_bytes + received.queued_bytes + replies.request_bytes + replies.held_bytes
         held_bytes += (unsent_bytes := self._output.unsent_bytes)
-        requests = (replies.unanswered, replies.unanswered_first)
+        requests = (replies.under_way, replies.unanswered_first - replies.parked_first)
+        self._state.counters.pending_requests += replies.unanswered - self._pending
+        self._pending = replies.unanswered
         has_changed = held_bytes != self.held_bytes or unsent_bytes != self.unsent_bytes
         if has_changed or requests != (self.held_requests, self.held_first):
-            self._state.counters.pending_requests += replies.unanswered - self.held_requests
             self._budget.hold(self, held_bytes, half_read_bytes, *requests, unsent_bytes)
         if self._forgetting is not None and not replies.unanswered:
             self._forget()
@@ -161,7 +165,7 @@ class FlowControl:
         self._is_forgotten = True
         self._on_room = nothing
         self._replies.let_go()
-        self._state.counters.pending_requests -= self.held_requests
+        self._state.counters.pending_requests -= self._pending
         self._budget.forget(self)
 
     def _has_enough_in_hand(self) -> bool:

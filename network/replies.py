@@ -30,6 +30,7 @@ class PendingReply:
         "_api",
         "_correlation_id",
         "_goes_first",
+        "_is_parked",
         "_queue",
         "frame",
         "received_at_s",
@@ -49,6 +50,7 @@ class PendingReply:
     ) -> None:
         self._queue = queue
         self._goes_first = goes_first
+        self._is_parked = False
         self._api = api
         self._correlation_id = correlation_id
         self.received_at_s = received_at_s
@@ -64,6 +66,9 @@ class PendingReply:
         queue.request_bytes -= self.request_bytes
         queue.unanswered -= 1
         queue.unanswered_first -= self._goes_first
+        if self._is_parked:
+            queue.parked -= 1
+            queue.parked_first -= self._goes_first
         if self.when_answered is not None:
             self.when_answered()
         if queue.closed:
@@ -87,6 +92,19 @@ class PendingReply:
     def api_key(self) -> int:
         return self._api.api_key
 
+    def park(self) -> None:
+        """The request waits for an event, such as new records: it is no work under way, and its bytes are given up. How
+        many may wait is the handler's to bound."""
+        if self._is_parked or self.frame is not None:
+            return
+        self._is_parked = True
+        queue = self._queue
+        queue.request_bytes -= self.request_bytes
+        self.request_bytes = 0
+        queue.parked += 1
+        queue.parked_first += self._goes_first
+        queue.on_answer()
+
     def weigh_more(self, more_bytes: int) -> None:
         """The request has been read, and holds so much besides its frame until it is answered."""
         self.request_bytes += more_bytes
@@ -104,7 +122,7 @@ class PendingReply:
 class ReplyQueue:
     """First in, first out. `held_bytes` counts the answers that wait for an earlier one, `request_bytes` the
     unanswered requests. Their number is `unanswered`; `unanswered_first` of them go before
-    others (`network.turns`).
+    others (`network.turns`). `parked` and `parked_first` of these wait for an event.
 
     `on_answer` is called after each answer, `on_failure` when one cannot be encoded.
     """
@@ -116,6 +134,8 @@ class ReplyQueue:
         "held_bytes",
         "on_answer",
         "on_failure",
+        "parked",
+        "parked_first",
         "request_bytes",
         "unanswered",
         "unanswered_first",
@@ -129,6 +149,8 @@ class ReplyQueue:
         self.request_bytes = 0
         self.unanswered = 0
         self.unanswered_first = 0
+        self.parked = 0
+        self.parked_first = 0
         self.on_answer = on_answer
         self.on_failure = on_failure
 
@@ -155,6 +177,11 @@ class ReplyQueue:
         self.unanswered += 1
         self.unanswered_first += goes_first
         return reply
+
+    @property
+    def under_way(self) -> int:
+        """The requests that are work: neither answered nor parked."""
+        return self.unanswered - self.parked
 
     def first_since(self, time_s: float) -> PendingReply | None:
         """The request that holds up the others, if it came before that time."""

@@ -23,7 +23,7 @@ _MAX_ELEMENTS: Final = ServerLimits().max_elements
 @dataclass(slots=True, init=False)
 class RequestContext:
     """Where a request came from. `connection_id` is unique within one server's life. Handlers do not change it; the
-    connection sets `elements` and `waited_ms` when it has read the body.
+    connection sets `elements`, `waited_ms` and `park` when it has read the header or body.
 
     `frame` is the request as it came, header and body, for a handler that passes it on; empty for a request of our own.
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
@@ -32,7 +32,8 @@ class RequestContext:
     gone, so that an answer goes nowhere; `when_gone` calls back once when that happens, unless what it returns is
     called before. An answer in slices tells `making` how much memory it takes, and asks it for room. `throttle` keeps
     the connection from being read from, and its next requests from being served, for so many ms from now on; answers
-    go out meanwhile (KIP-219).
+    go out meanwhile (KIP-219). A handler calls `park` when the request waits for an event: a thousand that wait keep no
+    other from being served.
     """
 
     connection_id: int
@@ -50,6 +51,7 @@ class RequestContext:
     when_gone: WhenGone = field(compare=False, repr=False)
     making: AnswerInMaking = field(compare=False, repr=False)
     throttle: Callable[[int], None] = field(compare=False, repr=False)
+    park: Callable[[], None] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class RequestContext:
         when_gone: WhenGone = lambda _call: _nothing_to_forget,
         making: AnswerInMaking | None = None,
         throttle: Callable[[int], None] = lambda _ms: None,
+        park: Callable[[], None] = lambda: None,
     ) -> None:
         self.connection_id = connection_id
         self.peer_host = peer_host
@@ -84,6 +87,7 @@ class RequestContext:
         self.when_gone = when_gone
         self.making = AnswerInMaking() if making is None else making
         self.throttle = throttle
+        self.park = park
 
 
 # Called once for each request, from the loop's thread, now or later. A Response is encoded in the request's version, an

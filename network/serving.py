@@ -158,9 +158,16 @@ class RequestServing:
 
     def _open(self, context: RequestContext, api: ApiVersion, received_at_s: float) -> PendingReply:
         frame, correlation_id = context.frame, context.header.correlation_id
-        return self._replies.open(
+        reply = self._replies.open(
             api, correlation_id, received_at_s, len(frame), goes_first=goes_first(frame)
         )
+
+        def park() -> None:
+            context.frame = b""
+            reply.park()
+
+        context.park = park
+        return reply
 
     def _serve_stranger(
         self, header: RequestHeader, api: ApiVersion, frame: bytes, position: int, received_at_s: float

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.errors import BootstrapDamaged
+from kquorum.node.fence import check_not_fenced
 from kquorum.raft.adapters.errors import FORMAT_FIRST
 from kquorum.raft.adapters.file_log import FOLDER_NAME
 from kquorum.regular_files import read_regular
@@ -25,7 +26,8 @@ class NodeFolders:
     """The folders of `log.dirs` and `metadata.log.dir`, locked until `release`."""
 
     def __init__(self, config: NodeConfig, now_ms: int) -> None:
-        """Raises NotFormatted, WrongFolder, FolderExposed, FolderLocked, MetaPropertiesDamaged or StorageFailed."""
+        """Raises NotFormatted, WrongFolder, Fenced, FolderExposed, FolderLocked, MetaPropertiesDamaged or
+        StorageFailed."""
         self._config = config
         self._locks = ExitStack()
         self._properties: dict[Path, MetaProperties] = {}
@@ -75,6 +77,7 @@ class NodeFolders:
         folders = dict.fromkeys((self._config.metadata_log_dir, *self._config.log_dirs))
         for folder in folders:
             read_meta_properties(folder, remedy=FORMAT_FIRST)
+            check_not_fenced(folder)
             if not self._config.kquorum_allow_exposed_log_dirs:
                 self._make_private(folder)
             self._locks.callback(FolderLock(folder).release)

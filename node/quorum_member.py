@@ -10,6 +10,7 @@ from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.security.client_security import ClientSecurity
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import bootstrap_endpoints
+from kquorum.node.fence import FenceWatch
 from kquorum.node.folders import NodeFolders
 from kquorum.node.foreign_cluster import ForeignClusters
 from kquorum.node.leader_watch import LeaderWatch, who_is_missing, why_no_election
@@ -63,6 +64,8 @@ class QuorumMember:
         files = ReplicaFiles(config, folders, static_voters, lambda: self.driver.in_force)
         self.log, self._repair = files.log, files.repair
         self.node = new_replica(config, folders, files, static_voters, self.random_source, clock.now_ms())
+        has_history = self.node.leader_epoch > 0 or self.log.end_offset > 0
+        self._fence = FenceWatch(config.metadata_log_dir, self.node.leader_epoch, has_history=has_history)
         self._elections, self.election_meter = ElectionLog(folders.metadata_log), ElectionMeter()
         self.driver = RaftDriver(
             self.node,
@@ -205,6 +208,10 @@ class QuorumMember:
         self.election_meter.handle_role(self.clock.now_ms(), change.role)
         self._elections.record(self.clock.now_ms(), self.config.node_id, change, self.driver.leader_id)
         self._leader_watch.handle_role(change, self.driver.leader_id)
+        if self.config.is_controller and change.role == "follower":
+            fenced = self._fence.look_at(change.epoch, self.driver.leader_id)
+            if fenced is not None:
+                raise fenced  # the driver takes no further answer, which might cut the log
         self.states.handle_role_change()
 
     def _handle_voters(self, change: VotersChanged) -> None:

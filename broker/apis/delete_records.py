@@ -84,8 +84,8 @@ def _answer(
         return
     deadline_ms = services.data.now_ms() + max(request.timeout_ms, 0)
     wait = _DeletionWait(undecided, answer, lambda: reply(None), deadline_ms)
-    wait.forget = context.when_gone(lambda: services.data.waits.remove(wait))
-    services.data.wait(wait)
+    wait.forget = context.when_gone(lambda: services.data.waits.abandon(wait))
+    services.data.wait(wait, context.connection_id, context.park)
 
 
 # DELETE on each topic.

@@ -96,6 +96,8 @@ class _Fetch:
         data.settle_soon()
         size_bytes = sum(each.size_bytes for each in found)
         must_answer = max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
+        # A client that has as many waiting as no client needs is answered at once, with what is there.
+        must_answer = must_answer or not data.waits.have_room(self.context.connection_id, len(found))
         if bounds.tells_watermarks and self.session.is_incremental:
             must_answer = must_answer or any(map(_has_news, found))
         if must_answer or any(each.has_to_be_told for each in found):
@@ -113,8 +115,8 @@ class _Fetch:
         if wait.has_enough and data.slices.turn != turn:
             self.answer_again()
             return
-        wait.forget = self.context.when_gone(lambda: data.waits.remove(wait))
-        data.wait(wait)
+        wait.forget = self.context.when_gone(lambda: data.waits.abandon(wait))
+        data.wait(wait, self.context.connection_id, self.context.park)
 
     def is_throttled(self) -> bool:
         """Whether the client has exceeded its quota, and was answered without records before anything is read: Kafka

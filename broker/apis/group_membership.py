@@ -55,6 +55,8 @@ def handle_join_group(
     # Java's form of an address.
     client = Client(version, context.header.client_id or "", f"/{context.peer_host}")
     shard.join(services.data.now_ms(), request, client, answer)
+    # For the other members, unless it is answered.
+    context.park()
     services.data.settle_soon()
 
 
@@ -74,6 +76,7 @@ def handle_sync_group(
         answer(SyncGroupResponse(error_code=shard))
         return
     shard.sync(services.data.now_ms(), request, answer)
+    context.park()
     services.data.settle_soon()
 
 

@@ -163,8 +163,8 @@ def _answer(
     wait = _ProduceWait(
         {each: outcomes[each] for each in undecided}, answer, lambda: reply(None), deadline_ms
     )
-    wait.forget = context.when_gone(lambda: data.waits.remove(wait))
-    data.wait(wait)
+    wait.forget = context.when_gone(lambda: data.waits.abandon(wait))
+    data.wait(wait, context.connection_id, context.park)
 
 
 # WRITE on each topic, once for each.

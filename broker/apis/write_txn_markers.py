@@ -69,8 +69,8 @@ def handle_write_txn_markers(
         return
     deadline_ms = services.data.now_ms() + services.configs().number("request.timeout.ms")
     wait = _MarkersWait(undecided, answer, lambda: reply(None), deadline_ms)
-    wait.forget = context.when_gone(lambda: services.data.waits.remove(wait))
-    services.data.wait(wait)
+    wait.forget = context.when_gone(lambda: services.data.waits.abandon(wait))
+    services.data.wait(wait, context.connection_id, context.park)
 
 
 # ALTER on the cluster, or CLUSTER_ACTION on it.

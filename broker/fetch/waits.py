@@ -14,6 +14,10 @@ from typing import Final
 
 from kquorum.broker.replica.partition import TopicPartition, Wake
 
+# Kafka has no such bounds. A waiting request costs some KB, a partition of a Fetch some 300 bytes.
+MOST_WAITS: Final = 10_000
+MOST_OF_A_CLIENT: Final = 16
+MOST_PARTITIONS: Final = 500_000
 # Waits that ended leave their entry in the heap of deadlines; so many of them are too many.
 _MOST_ENDED: Final = 1_000
 
@@ -25,6 +29,8 @@ class Wait(ABC):
         self.partitions = partitions
         self.wakes_on = wakes_on
         self.deadline_ms = deadline_ms
+        # Whose it is: the number of a connection.
+        self.owner = -1
 
     @abstractmethod
     def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
@@ -47,10 +53,20 @@ class Waits:
         self._deadlines: list[tuple[int, int, Wait]] = []
         self._added = 0
         self._is_closed = False
+        self._of_owner: dict[int, int] = {}
+        self._partitions = 0
         self.expired = 0
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def have_room(self, owner: int, partitions: int) -> bool:
+        """For one more of that owner, over so many partitions."""
+        return (
+            len(self._open) < MOST_WAITS
+            and self._partitions + partitions <= MOST_PARTITIONS
+            and self._of_owner.get(owner, 0) < MOST_OF_A_CLIENT
+        )
 
     def add(self, wait: Wait) -> None:
         """After its first look, which found that it has to wait."""
@@ -58,16 +74,22 @@ class Waits:
             wait.give_up()
             return
         self._open.add(wait)
+        self._partitions += len(wait.partitions)
+        self._of_owner[wait.owner] = self._of_owner.get(wait.owner, 0) + 1
         for each in wait.partitions:
             self._of_partition.setdefault(each, {})[wait] = None
         self._added += 1
         heapq.heappush(self._deadlines, (wait.deadline_ms, self._added, wait))
 
     def remove(self, wait: Wait) -> None:
-        """Its client is gone, or it was answered; no effect on one that has ended."""
+        """It was answered; no effect on one that has ended."""
         if wait not in self._open:
             return
         self._open.remove(wait)
+        self._partitions -= len(wait.partitions)
+        left = self._of_owner.pop(wait.owner) - 1
+        if left:
+            self._of_owner[wait.owner] = left
         for each in wait.partitions:
             waiting = self._of_partition[each]
             waiting.pop(wait, None)
@@ -76,6 +98,12 @@ class Waits:
         if len(self._deadlines) > 2 * len(self._open) + _MOST_ENDED:
             self._deadlines = [entry for entry in self._deadlines if entry[2] in self._open]
             heapq.heapify(self._deadlines)
+
+    def abandon(self, wait: Wait) -> None:
+        """Its client is gone: nothing is to hold the request any longer."""
+        if wait in self._open:
+            self.remove(wait)
+            wait.give_up()
 
     def wake(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
         """Each wait is looked at once, however many of its partitions are woken."""

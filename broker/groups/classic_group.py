@@ -12,13 +12,17 @@ from enum import StrEnum
 from typing import Final
 
 from kquorum.wire.errors import DecodeError
-from kquorum.wire.message_codec import decode
+from kquorum.wire.message_codec import decode_bounded
 from kquorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kquorum.wire.messages.join_group import JoinGroupResponse
 from kquorum.wire.messages.sync_group import SyncGroupResponse
 from kquorum.wire.offsets_records import GroupMetadataValue, MemberMetadata
 
 CONSUMER: Final = "consumer"
+# Of all members of a group, at a rebalance: 30 ms.
+_MOST_TOPICS: Final = 100_000
+# What a member takes besides its texts and bytes, and each of its protocols.
+_MEMBER_BYTES, _PROTOCOL_BYTES = 1_000, 150
 Protocols = tuple[tuple[str, bytes], ...]
 JoinReply = Callable[[JoinGroupResponse], None]
 SyncReply = Callable[[SyncGroupResponse], None]
@@ -53,6 +57,10 @@ class Member:
     awaiting_sync: SyncReply | None = None
     is_new: bool = False
 
+    @property
+    def held_bytes(self) -> int:
+        return held_bytes(self.protocols, self.client_id) + len(self.instance_id or "")
+
     def metadata(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
@@ -83,6 +91,7 @@ class ClassicGroup:
     subscribed: frozenset[str] | None = None
     """The topics of the members; None if a subscription cannot be read, or the members are no consumers."""
     _supported: Counter[str] = field(default_factory=Counter)
+    _member_bytes: int = 0
     _awaiting_joins: int = 0
 
     @property
@@ -92,6 +101,11 @@ class ClassicGroup:
     @property
     def rebalance_timeout_ms(self) -> int:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def held_bytes(self) -> int:
+        """About what the members take in memory, and the ids that were handed out."""
+        return self._member_bytes + sum(map(len, self.pending_ids)) + _PROTOCOL_BYTES * len(self.pending_ids)
 
     @property
     def has_all_joined(self) -> bool:
@@ -113,6 +127,7 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.member_id
         self.members[member.member_id] = member
+        self._member_bytes += member.held_bytes
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
         self._supported.update({name for name, _ in member.protocols})
@@ -126,6 +141,7 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return None
+        self._member_bytes -= member.held_bytes
         self._supported.subtract({name for name, _ in member.protocols})
         self._awaiting_joins -= member.awaiting_join is not None
         if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
@@ -154,7 +170,9 @@ class ClassicGroup:
     def update(self, member: Member, protocols: Protocols, rebalance_ms: int, session_ms: int) -> None:
         self._supported.subtract({name for name, _ in member.protocols})
         self._supported.update({name for name, _ in protocols})
+        self._member_bytes -= member.held_bytes
         member.protocols = protocols
+        self._member_bytes += member.held_bytes
         member.rebalance_timeout_ms = rebalance_ms
         member.session_timeout_ms = session_ms
 
@@ -202,11 +220,13 @@ class ClassicGroup:
         if self.protocol is None:
             return None
         topics: set[str] = set()
+        left = _MOST_TOPICS
         for member in self.members.values():
-            found = subscription_of(member.metadata(self.protocol))
+            found = subscription_of(member.metadata(self.protocol), left)
             if found is None:
                 return None
-            topics |= found
+            left -= len(found)
+            topics.update(found)
         return frozenset(topics)
 
     def is_subscribed(self, topic: str) -> bool:
@@ -272,10 +292,17 @@ def group_of(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     return group
 
 
-def subscription_of(metadata: bytes) -> frozenset[str] | None:
-    """The topics that a consumer subscribes to. What later versions add stands behind them (rule G4.13)."""
+def subscription_of(metadata: bytes, most: int) -> tuple[str, ...] | None:
+    """The topics that a consumer subscribes to. What later versions add stands behind them (rule G4.13). None where
+    they cannot be read, or are more than `most`: the metadata are the client's, and may name millions."""
     try:
-        found, _ = decode(ConsumerProtocolSubscription, 0, metadata, 2)
+        found, _ = decode_bounded(ConsumerProtocolSubscription, 0, metadata, 2, most)
     except DecodeError:
         return None
-    return frozenset(found.topics)
+    return tuple(found.topics)
+
+
+def held_bytes(protocols: Protocols, client_id: str) -> int:
+    """About what a member takes in memory."""
+    of_protocols = sum(len(name) + len(metadata) + _PROTOCOL_BYTES for name, metadata in protocols)
+    return _MEMBER_BYTES + len(client_id) + of_protocols

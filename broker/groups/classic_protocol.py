@@ -20,6 +20,7 @@ from kquorum.broker.groups.classic_group import (
     Member,
     Protocols,
     SyncReply,
+    held_bytes,
 )
 from kquorum.broker.groups.group_log import Done
 from kquorum.broker.groups.settings import GroupSettings
@@ -38,6 +39,11 @@ log = logging.getLogger("broker.groups")
 _FIRST_WITH_REQUIRED_ID: Final = 4
 # Of one group. A client joins with its id at once, so that more are only of clients that never do; Kafka has no bound.
 MOST_PENDING_IDS: Final = 1_000
+# What the members of a group, and of all groups of a partition of `__consumer_offsets`, may take in memory. Kafka has
+# no bound; but the members of a larger group do not fit into the record that says what they were assigned.
+MOST_OF_GROUP_BYTES: Final = 8 << 20
+MOST_BYTES: Final = 32 << 20
+_RECOUNT_MS: Final = 5_000
 _FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """A new member waits in its first join beyond its session timeout: it sends no heartbeat before it has its answer."""
@@ -77,6 +83,9 @@ class ClassicProtocol:
         self._store = store
         self._timers = store.timers
         self.completed_rebalances = 0
+        # Of all members, as counted last, with those that came since.
+        self._held_bytes = 0
+        self._counted_ms = -_RECOUNT_MS
 
     # JoinGroup
 
@@ -112,6 +121,8 @@ class ClassicProtocol:
             if group.remove(request.member_id) is not None:
                 self._cancel_session(group, request.member_id)
             reply(_join_error(ErrorCode.group_max_size_reached, request.member_id))
+        elif not self._has_memory(now_ms, group, request, client):
+            reply(_join_error(ErrorCode.group_max_size_reached, request.member_id))
         elif not group.supports(request.protocol_type, _protocols(request)):
             is_known = request.member_id in group.members or request.member_id in group.pending_ids
             reply(_join_error(ErrorCode.inconsistent_group_protocol, request.member_id if is_known else ""))
@@ -143,6 +154,19 @@ class ClassicProtocol:
         if group.state is GroupState.PREPARING:
             return (member is not None and member.awaiting_join is not None) or group.awaiting_joins < most
         return member is not None or len(group.members) < most
+
+    def _has_memory(
+        self, now_ms: int, group: ClassicGroup, request: JoinGroupRequest, client: Client
+    ) -> bool:
+        known = group.members.get(request.member_id)
+        more = held_bytes(_protocols(request), client.client_id) - (0 if known is None else known.held_bytes)
+        if now_ms - self._counted_ms >= _RECOUNT_MS:
+            self._counted_ms = now_ms
+            self._held_bytes = sum(each.held_bytes for each in self._store.groups.values())
+        if group.held_bytes + more > MOST_OF_GROUP_BYTES or self._held_bytes + more > MOST_BYTES:
+            return False
+        self._held_bytes += max(more, 0)
+        return True
 
     def _join_new(
         self, now_ms: int, group: ClassicGroup, request: JoinGroupRequest, client: Client, reply: JoinReply

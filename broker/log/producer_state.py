@@ -34,6 +34,10 @@ from kquorum.wire.transaction_markers import TransactionMarker, decode_transacti
 
 KEPT_BATCHES: Final = 5
 """A Java producer has so many unanswered requests at most, so that any of them can be recognised as a repeat."""
+MOST_PRODUCERS: Final = 20_000
+"""Of one log: some 500 bytes each. A client names its producer id itself, so that without a bound anyone who may write
+fills the memory. Kafka has none."""
+_LOOKED_THROUGH: Final = 100
 DEFAULT_EXPIRATION_MS: Final = 86_400_000
 DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 900_000
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
@@ -234,7 +238,12 @@ class ProducerStates:
     def apply(self, prepared: PreparedAppend, end_offset: int) -> list[AbortedEntry]:
         """The append was written, and the log now ends at `end_offset`. Answers what the active segment's transaction
         index gets."""
-        self._entries.update(prepared.entries)
+        for producer_id, entry in prepared.entries.items():
+            # The one that wrote longest ago comes first.
+            self._entries.pop(producer_id, None)
+            self._entries[producer_id] = entry
+        if len(self._entries) > MOST_PRODUCERS:
+            self._forget_oldest()
         for producer_id in prepared.verified:
             self._verifications.pop(producer_id, None)
         for first_offset, producer_id in prepared.begun:
@@ -318,6 +327,13 @@ class ProducerStates:
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
         return not entry.has_transaction and now_ms - entry.last_timestamp_ms >= self.expiration_ms
+
+    def _forget_oldest(self) -> None:
+        """As if they had expired: their next batches are taken whatever their sequence. Transactions stay."""
+        due = len(self._entries) - MOST_PRODUCERS
+        old = islice(self._entries.values(), due + _LOOKED_THROUGH)
+        for entry in [entry for entry in old if not entry.has_transaction][:due]:
+            del self._entries[entry.producer_id]
 
     def _duplicate_of(self, header: BatchHeader) -> KeptBatch | None:
         entry = self._entries.get(header.producer_id)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kquorum.network.limits import BudgetLimits, ServerLimits
+from kquorum.network.requests import Reply, RequestContext
 from kquorum.network.server import SharedLimits
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import supported_versions
@@ -179,6 +180,63 @@ def test_requests_of_the_quorum_that_wait_for_their_answers_keep_no_other_waitin
                 reply(response)
             await until(lambda: shared.budget.held_requests == 1)
             assert shared.budget.held_first == 0
+
+    run(test())
+
+
+def test_requests_that_wait_for_an_event_keep_no_other_waiting(run: RunTest) -> None:
+    """Before: 1,000 Fetches or joins that waited for five minutes kept all other clients waiting for as long, also when
+    their own had gone."""
+
+    async def test() -> None:
+        held: Held = []
+        shared = SharedLimits(budget=BudgetLimits(max_requests=1, guaranteed_requests=1))
+
+        def handler(context: RequestContext, request: Any, reply: Reply) -> None:
+            holding_handler(held)(context, request, reply)
+            if request.key.startswith("park"):
+                context.park()
+                context.park()
+
+        async with serving(handler, shared=shared) as server, AsyncExitStack() as stack:
+            for number in range(4):
+                (await stack.enter_async_context(raw_client(server))).writer.write(
+                    echo_request("park", 0) + echo_request("park" + LARGE[:1_000], 1)
+                )
+                await until(partial(has_come, held, 2 * number + 1))
+            await until(lambda: shared.budget.held_requests == shared.budget.held_bytes == 0)
+            assert server.counters.pending_requests == 8
+            assert all(context.frame == b"" for context, _, _ in held)
+            other = await stack.enter_async_context(raw_client(server))
+            other.writer.write(echo_request("a", 1))
+            await until(partial(has_come, held, 8))
+            assert shared.budget.held_requests == 1
+            for _, request, reply in held:
+                reply(echo_response(FLEXIBLE, request.key[:5]))
+            assert await other.next_echo() == (1, "a")
+            await until(lambda: server.counters.pending_requests == 0)
+            assert shared.budget.held_requests == 0
+
+    run(test())
+
+
+def test_a_parked_request_whose_client_has_gone_is_let_go(run: RunTest) -> None:
+    async def test() -> None:
+        held: Held = []
+
+        def handler(context: RequestContext, request: Any, reply: Reply) -> None:
+            holding_handler(held)(context, request, reply)
+            context.when_gone(lambda: reply(None))
+            context.park()
+
+        shared = SharedLimits()
+        async with serving(handler, shared=shared) as server:
+            async with raw_client(server) as client:
+                client.writer.write(echo_request("a", 1))
+                await until(partial(has_come, held, 0))
+                assert server.counters.pending_requests == 1
+            await until(lambda: server.counters.pending_requests == 0)
+            assert shared.budget.held_bytes == 0
 
     run(test())
 

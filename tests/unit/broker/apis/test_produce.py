@@ -187,7 +187,7 @@ def test_a_client_that_leaves_is_waited_for_no_more() -> None:
     asked.leave()
     assert len(world.plane.waits) == 0
     world.follower_fetches(1)
-    assert asked.raw == []
+    assert asked.raw == [None]
 
 
 def test_a_broker_that_stops_ends_the_connections_of_those_who_wait() -> None:

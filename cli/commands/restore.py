@@ -1,0 +1,187 @@
+"""`kquorum restore`: a quorum of one from a backup, fenced off from the quorum that the backup was made of."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kquorum.cli.command_tree import Command, Panel
+from kquorum.cli.options import AsJson, ConfigPath, Reason
+
+if TYPE_CHECKING:
+    from kquorum.cli.commands.recover.survey import Survivor
+    from kquorum.node.config.model import NodeConfig
+
+
+def restore(
+    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that `kquorum backup` made.")],
+    node: Annotated[int, typer.Option("--node", help="The controller of the config that begins with it.")],
+    accepts_loss: Annotated[
+        bool,
+        typer.Option(
+            "--i-accept-the-loss",
+            help="All changes after the backup are given up, and the old controllers will never start again.",
+        ),
+    ] = False,
+    config: ConfigPath = Path("quorum.toml"),
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a controller of the config the only voter of a quorum with the metadata of a backup.
+
+    Every file is compared with the backup's manifest, and the state that is replayed with its hash. The controller's
+    folder must not exist yet, or be empty. Cluster id and topic ids are those of the backup. As after `kquorum recover
+    run`, a controller of the old quorum is fenced when it learns of this one, and the other controllers are added, each
+    with an empty folder. Every broker needs an empty __cluster_metadata-0, for its log is ahead of the backup.
+    """
+    from kquorum.cli.commands.recover.running import recover
+    from kquorum.cli.commands.recover.showing import say_next
+    from kquorum.cli.commands.recover.survey import Plan
+    from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.cli.output import print_json, say
+    from kquorum.node.config.load import load_config
+    from kquorum.node.endpoints import controller_endpoints
+
+    manifest = check_backup(backup)
+    chosen = load_config(config).node(node)
+    if not chosen.is_controller:
+        raise CliError(f"node {node} is no controller: only a controller can vote", status=ExitStatus.USAGE)
+    _check_empty(chosen.metadata_log_dir)
+    if chosen.cluster_id not in (None, manifest["cluster_id"]):
+        raise CliError(
+            f"the backup is of cluster {manifest['cluster_id']}, and {config} says {chosen.cluster_id}: correct "
+            "cluster.id there",
+            status=ExitStatus.USAGE,
+        )
+    if not accepts_loss:
+        raise CliError(
+            f"nothing was changed: all changes from offset {manifest['end_offset']} on (after "
+            f"{_time_of(manifest)}) are given up; repeat the command with --i-accept-the-loss",
+            status=ExitStatus.USAGE,
+        )
+    restored = _copy_in(backup, manifest, chosen)
+    plan = Plan(best=restored, survivors=(restored,), voters=restored.voters, left=(), ahead=())
+    how = f"restored from a backup of node {manifest['node_id']}"
+    done = recover(plan, controller_endpoints(chosen)[:1], reason, how=how)
+    if as_json:
+        print_json(
+            {
+                "node_id": done.node_id,
+                "folder": str(done.folder),
+                "epoch": done.epoch,
+                "offset": done.offset,
+                "state_hash": done.state_hash,
+                "is_dynamic": done.is_dynamic,
+            }
+        )
+        return
+    say(
+        f"restored: {done.folder} has the state {done.state_hash} of the backup; epoch {done.epoch} begins at "
+        f"{done.offset}"
+    )
+    say_next(done)
+    say("every broker needs an empty __cluster_metadata-0 before it starts: its log is ahead of the backup")
+
+
+def check_backup(backup: Path) -> dict[str, Any]:
+    """The manifest of a backup whose files are as they were. Raises CliError."""
+    from kquorum.cli.commands.backup import FORMAT, MANIFEST, digest
+    from kquorum.cli.failures import CliError, ExitStatus
+
+    try:
+        manifest: dict[str, Any] = json.loads((backup / MANIFEST).read_text())
+        files: dict[str, str] = dict(manifest["files"])
+        version = manifest["format"]
+        manifest["node_id"] = int(manifest.get("node_id", -1))
+    except FileNotFoundError:
+        raise CliError(
+            f"{backup} has no {MANIFEST}: give a folder that `kquorum backup` made", status=ExitStatus.USAGE
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CliError(f"{backup / MANIFEST} is damaged: {error}", status=ExitStatus.DAMAGED_INPUT) from None
+    if version != FORMAT:
+        raise CliError(
+            f"{backup / MANIFEST} has format {version}, and this version reads {FORMAT}",
+            status=ExitStatus.DAMAGED_INPUT,
+        )
+    found = {
+        str(path.relative_to(backup)): path
+        for path in backup.rglob("*")
+        if path.is_file() and path.name != MANIFEST
+    }
+    if missing := sorted(files.keys() - found.keys()):
+        raise CliError(f"{backup}: {missing[0]} is missing", status=ExitStatus.DAMAGED_INPUT)
+    if more := sorted(found.keys() - files.keys()):
+        raise CliError(f"{backup}: {more[0]} does not belong to the backup", status=ExitStatus.DAMAGED_INPUT)
+    for name, path in sorted(found.items()):
+        if digest(path) != files[name]:
+            raise CliError(
+                f"{path} is not what was backed up: its SHA-256 differs; use another copy",
+                status=ExitStatus.DAMAGED_INPUT,
+            )
+    return manifest
+
+
+def _check_empty(folder: Path) -> None:
+    from kquorum.cli.failures import CliError, ExitStatus
+
+    if folder.exists() and any(folder.iterdir()):
+        raise CliError(
+            f"{folder} is not empty: move it away first, and keep it, for it may hold changes that the backup lacks",
+            status=ExitStatus.FOLDER_REFUSED,
+        )
+
+
+def _copy_in(backup: Path, manifest: dict[str, Any], node: "NodeConfig") -> "Survivor":
+    """The node's folders, whole or without meta.properties; its metadata is compared with the manifest."""
+    from dataclasses import replace
+
+    from kquorum.cli.commands.format.formatting import data_folders, new_uuid, now_ms
+    from kquorum.cli.commands.recover.reading import read_survivor
+    from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.raft.adapters.file_log import FOLDER_NAME
+    from kquorum.storage.folder_permissions import make_private_folder
+    from kquorum.storage.meta_properties import MetaProperties, write_meta_properties
+
+    source = backup / f"node-{manifest['node_id']}"
+    for folder in data_folders(node):
+        make_private_folder(folder)
+        if folder == node.metadata_log_dir:
+            shutil.copytree(source / FOLDER_NAME, folder / FOLDER_NAME)
+            if (source / "bootstrap.checkpoint").exists():
+                shutil.copy(source / "bootstrap.checkpoint", folder / "bootstrap.checkpoint")
+        properties = MetaProperties(
+            cluster_id=manifest["cluster_id"], node_id=node.node_id, directory_id=new_uuid()
+        )
+        write_meta_properties(folder, properties, now_ms())
+    restored = replace(read_survivor(node.metadata_log_dir), is_lost=False)
+    if (restored.damage, restored.state_hash, restored.end_offset) != (
+        None,
+        manifest["state_hash"],
+        manifest["end_offset"],
+    ):
+        raise CliError(
+            f"{node.metadata_log_dir} does not have the state of the backup "
+            f"({restored.damage or restored.state_hash}): "
+            "remove it, and use another copy of the backup",
+            status=ExitStatus.DAMAGED_INPUT,
+        )
+    return restored
+
+
+def _time_of(manifest: dict[str, Any]) -> str:
+    from kquorum.cli.output import utc_text
+
+    last_ms = manifest.get("last_timestamp_ms")
+    return "the backup" if last_ms is None else f"{utc_text(last_ms)} UTC"
+
+
+COMMAND = Command(
+    run=restore,
+    summary="Begin a quorum of one controller with the metadata of a backup.",
+    panel=Panel.RUN,
+    place=12,
+    examples={"": ("kquorum restore BACKUP --node 1 -c quorum.toml --i-accept-the-loss",)},
+)

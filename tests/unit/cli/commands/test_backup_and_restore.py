@@ -1,0 +1,172 @@
+"""`kquorum backup` of a node over loopback gRPC, and `kquorum restore` of what it made."""
+
+import asyncio
+import json
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kquorum.cli.main import run as kquorum
+from kquorum.node.fence import EPOCH_JUMP
+from kquorum.raft.adapters.file_log import FileLog
+from kquorum.storage.meta_properties import read_meta_properties
+from kquorum.wire.metadata_records.features import FeatureLevelRecord
+from tests.support.grpc_harness import run, serving
+from tests.support.grpc_source import EPOCH, FakeSource, topic
+
+CLUSTER = "kquorum-test-cluster-00"
+ACCEPT = "--i-accept-the-loss"
+
+
+def filled() -> FakeSource:
+    source = FakeSource()
+    source.commit(FeatureLevelRecord(name="metadata.version", feature_level=25))
+    for number in range(3):
+        source.commit(topic(f"topic-{number}", number))
+    return source
+
+
+def make_backup(source: FakeSource, to: Path, *options: str) -> int:
+    async def main() -> int:
+        async with serving(source) as rig:
+            listener = f"127.0.0.1:{rig.server.bound_port}"
+            return await asyncio.to_thread(kquorum, ["backup", str(to), "--grpc", listener, *options])
+
+    return int(run(main))
+
+
+@pytest.fixture
+def backup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    assert make_backup(filled(), tmp_path / "backups", "--json") == 0
+    return Path(json.loads(capsys.readouterr().out)["folder"])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "quorum.toml"
+    path.write_text(
+        "\n".join(
+            (
+                "[cluster]",
+                "[defaults]",
+                '"controller.listener.names" = "CONTROLLER"',
+                '"controller.quorum.bootstrap.servers" = "127.0.0.1:9191"',
+                "[[nodes]]",
+                '"node.id" = 3',
+                '"process.roles" = "controller"',
+                '"listeners" = "CONTROLLER://127.0.0.1:9191"',
+                f'"log.dirs" = "{tmp_path}/node-3"',
+            )
+        )
+    )
+    return path
+
+
+def restore(backup: Path, config: Path, *options: str) -> int:
+    return int(kquorum(["restore", str(backup), "--node", "3", "-c", str(config), *options]))
+
+
+def test_a_backup_is_whole_private_and_described(backup: Path) -> None:
+    manifest = json.loads((backup / "kquorum-backup.json").read_text())
+    assert (manifest["cluster_id"], manifest["node_id"], manifest["end_offset"]) == (CLUSTER, 7, 4)
+    assert len(manifest["state_hash"]) == 32
+    assert sorted(manifest["files"]) == [
+        "node-7/__cluster_metadata-0/00000000000000000000.log",
+        "node-7/meta.properties",
+    ]
+    assert stat.S_IMODE(backup.stat().st_mode) & 0o007 == 0
+    assert list(backup.parent.glob("*.part")) == []
+
+
+def test_what_is_not_committed_is_not_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = filled()
+    source.append(topic("not-committed", 9))
+    assert make_backup(source, tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["end_offset"] == 4
+
+
+def test_without_a_node_there_is_no_backup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kquorum(["backup", str(tmp_path), "--grpc", "127.0.0.1:1"]) == 6
+    assert "no node could be copied from" in capsys.readouterr().err
+
+
+def test_a_restored_controller_begins_alone_in_a_new_epoch(
+    backup: Path, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = json.loads((backup / "kquorum-backup.json").read_text())
+    assert restore(backup, config, ACCEPT, "--reason", "fire", "--json") == 0
+    done: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (done["epoch"], done["offset"], done["is_dynamic"]) == (EPOCH + EPOCH_JUMP, 4, True)
+    assert done["state_hash"] == manifest["state_hash"]
+    folder = tmp_path / "node-3"
+    properties = read_meta_properties(folder)
+    assert (properties.cluster_id, properties.node_id) == (CLUSTER, 3)
+    assert properties.directory_id is not None
+    log = FileLog(folder / "__cluster_metadata-0")
+    try:
+        assert log.summary().epochs[-1] == (EPOCH + EPOCH_JUMP, 4)
+    finally:
+        log.close()
+    assert kquorum(["log", "dump", str(folder), "--from-offset", "4"]) == 0
+    dumped = capsys.readouterr().out
+    assert "restored from a backup of node 7" in dumped
+    assert '"operator_reason":"fire"' in dumped
+
+
+def test_a_restore_needs_the_word_of_the_operator(
+    backup: Path, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert restore(backup, config) == 2
+    assert "all changes from offset 4 on" in capsys.readouterr().err
+    assert not (tmp_path / "node-3").exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(
+    backup: Path, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "node-3").mkdir()
+    (tmp_path / "node-3" / "kept").write_text("x")
+    assert restore(backup, config, ACCEPT) == 4
+    assert "is not empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda log: log.write_bytes(log.read_bytes()[:-1] + b"!"), "its SHA-256 differs"),
+        (lambda log: log.unlink(), "is missing"),
+        (
+            lambda log: shutil.copy(log, log.with_name("00000000000000000009.log")),
+            "does not belong to the backup",
+        ),
+    ],
+)
+def test_a_backup_that_has_changed_is_refused(
+    backup: Path, config: Path, capsys: pytest.CaptureFixture[str], spoil: Any, reason: str
+) -> None:
+    spoil(next(backup.rglob("*.log")))
+    assert restore(backup, config, ACCEPT) == 3
+    assert reason in capsys.readouterr().err
+
+
+def test_a_manifest_must_be_one(backup: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = backup / "kquorum-backup.json"
+    for text, status in (("{", 3), ('{"format": 2, "files": {}}', 3)):
+        path.write_text(text)
+        assert restore(backup, config, ACCEPT) == status
+    path.unlink()
+    assert restore(backup, config, ACCEPT) == 2
+    assert "give a folder that `kquorum backup` made" in capsys.readouterr().err
+
+
+def test_another_cluster_id_in_the_config_is_refused(
+    backup: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(
+        config.read_text().replace("[cluster]", '[cluster]\n"cluster.id" = "4L6g3nShT-eMCtK--X86sw"')
+    )
+    assert restore(backup, config, ACCEPT) == 2
+    assert f"the backup is of cluster {CLUSTER}" in capsys.readouterr().err
