@@ -212,7 +212,7 @@ def test_a_search_for_metadata_logs_passes_over_the_partitions_of_old_brokers(fo
         find_log_files(log_dir)
     (log_dir / METADATA_FOLDER).mkdir()
     (log_dir / METADATA_FOLDER / f"{0:020}.log").write_bytes(b"")
-    assert {file.source for file in find_log_files(log_dir.parent)} == {log_dir.name}
+    assert {file.source for file in find_log_files(log_dir)} == {log_dir.name}
 
 
 @pytest.mark.slow
