@@ -89,6 +89,7 @@ def gathered(its_replica: Any) -> NodeFigures:
             offline_log_dirs=52,
             throttled_replication=lambda now_ms: {"leaderreplication": now_ms},
             group_figures=lambda: "groups",
+            transaction_figures=lambda: "transactions",
             quotas=Some(figures=lambda now_ms: ("quotas at", now_ms)),
         ),
         skipped_records=53,
