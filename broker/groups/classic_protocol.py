@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     ClassicGroup,
     GroupState,
@@ -22,7 +23,6 @@ from kquorum.broker.groups.classic_group import (
     SyncReply,
     held_bytes,
 )
-from kquorum.broker.groups.figures import GroupCounters
 from kquorum.broker.groups.group_log import Done
 from kquorum.broker.groups.settings import GroupSettings
 from kquorum.wire.messages.error_codes import ErrorCode
