@@ -263,6 +263,7 @@ class BrokerRole:
             log_dirs=self._folders.log_directory_paths,
             data=data.plane,
             groups=data.groups,
+            transactions=data.transactions,
             quotas=self.quotas,
             authorizer=gate_of(self._config, self._clock.now_ms),
         )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 from uuid import UUID
 
+from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.assignors import ASSIGNORS, AssignedMember
@@ -42,7 +43,6 @@ from kquorum.broker.groups.consumer_records import (
     topics_tombstone,
 )
 from kquorum.broker.groups.group_errors import GroupError
-from kquorum.broker.groups.group_log import Done, KeyValue
 from kquorum.broker.groups.reconciliation import Owned, reconciled
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
 from kquorum.broker.groups.topic_metadata import TopicMetadata

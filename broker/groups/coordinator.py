@@ -79,7 +79,7 @@ class GroupCoordinator:
 
     # What happens to the partitions
 
-    def handle_woken(self, woken: Mapping[TopicPartition, Wake]) -> None:
+    def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:  # noqa: ARG002 - the port's
         for topic_partition, why in woken.items():
             if topic_partition.topic != OFFSETS_TOPIC:
                 continue

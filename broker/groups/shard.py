@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.loading import LogLoad, ShardState
 from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.group_figures import GroupCounters
@@ -31,7 +32,7 @@ from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, 
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
 from kquorum.broker.groups.consumer_records import Change, group_tombstones
 from kquorum.broker.groups.group_errors import GroupError
-from kquorum.broker.groups.group_log import Done, GroupLog, KeyValue
+from kquorum.broker.groups.group_log import GroupLog, TransactionOf
 from kquorum.broker.groups.migration import can_downgrade, check_upgrade, downgraded, upgraded
 from kquorum.broker.groups.offsets import (
     CommittedOffset,
@@ -129,6 +130,8 @@ class Commit:
     retention_ms: int
     version: int
     offsets: Sequence[OffsetToCommit]
+    transaction: TransactionOf | None = None
+    """With one the offsets count when it is committed."""
 
 
 class ListedGroup(NamedTuple):
@@ -168,7 +171,7 @@ class GroupShard:
         self.topics = topics
         self.timings = timings
         self.counters = counters
-        self.log = GroupLog(partition, self._replay_own, self._commit_to)
+        self.log = GroupLog(partition, self.replay, self._commit_to)
         self.classic = ClassicProtocol(self)
         self.consumer = ConsumerProtocol(self)
         self.classic_members = ClassicMembers(self, self.consumer)
@@ -285,9 +288,6 @@ class GroupShard:
         else:
             assert isinstance(found, UnknownKey)
             log.warning("a record of the unknown type %d is skipped", found.type)
-
-    def _replay_own(self, offset: int, key: bytes, value: bytes | None) -> None:
-        self.replay(offset, key, value)
 
     def _replay_offset(
         self, offset: int, key: OffsetKey, value: bytes | None, producer_id: int | None
@@ -548,7 +548,13 @@ class GroupShard:
 
     # Writing
 
-    def write(self, now_ms: int, records: Sequence[KeyValue], done: Done) -> bool:
+    def write(
+        self,
+        now_ms: int,
+        records: Sequence[KeyValue],
+        done: Done,
+        transaction: TransactionOf | None = None,
+    ) -> bool:
         """Whether the log took them; `done` is called in any case."""
         settings = self.settings
         return self.log.write(
@@ -557,6 +563,7 @@ class GroupShard:
             done,
             timeout_ms=settings.commit_timeout_ms,
             codec=settings.compression_codec,
+            transaction=transaction,
         )
 
     def write_group(
@@ -612,7 +619,8 @@ class GroupShard:
         self, now_ms: int, commit: Commit, done: Callable[[Sequence[ErrorCode]], None]
     ) -> None:
         """`done` gets an error for each offset, in their order."""
-        error = self._may_commit(commit)
+        is_plain = commit.transaction is None
+        error = self._may_commit(commit) if is_plain else self._may_commit_in_transaction(commit)
         if error is not ErrorCode.none:
             self.after_writes(
                 now_ms,
@@ -624,7 +632,8 @@ class GroupShard:
         settings = self.settings
         group = self.groups.get(commit.group_id)
         if (
-            group is not None
+            is_plain
+            and group is not None
             and commit.member_id in group.members
             and group.state in (GroupState.STABLE, GroupState.PREPARING)
         ):
@@ -659,7 +668,23 @@ class GroupShard:
                 self.counters.offset_commits += len(records)
             done([ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large])
 
-        self.write(now_ms, records, written)
+        self.write(now_ms, records, written, commit.transaction)
+
+    def _may_commit_in_transaction(self, commit: Commit) -> ErrorCode:
+        """Rule G5.32. A producer need not say which member it works for; clients before version 3 cannot."""
+        group = self.groups.get(commit.group_id)
+        if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
+            return ErrorCode.none
+        consumers = self.consumers.get(commit.group_id)
+        if consumers is not None:
+            error = self._may_commit_as_consumer(consumers, commit)
+            # Clients of this API know no STALE_MEMBER_EPOCH.
+            return ErrorCode.illegal_generation if error is ErrorCode.stale_member_epoch else error
+        if commit.group_id in self._modern:
+            return ErrorCode.unknown_member_id
+        if group is None:
+            return ErrorCode.none if commit.generation < 0 else ErrorCode.illegal_generation
+        return check_member(group, commit.member_id, commit.instance_id, commit.generation)
 
     def _may_commit(self, commit: Commit) -> ErrorCode:
         """Rules G5.5, G5.6, G5.8 to G5.10."""

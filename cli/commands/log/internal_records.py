@@ -6,7 +6,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kquorum.cli.commands.log.transaction_state import transaction_fields
 from kquorum.wire.consumer_group_records import (
     CONSUMER_TYPES,
     decode_consumer_key,
@@ -65,7 +66,10 @@ def group_record(record: Record) -> dict[str, Any]:
     return told | _value(None if value is None else decode_consumer_value(key.type, value))
 
 
-DECODERS: Final[Mapping[str, Callable[[Record], dict[str, Any]]]] = {OFFSETS_TOPIC: group_record}
+DECODERS: Final[Mapping[str, Callable[[Record], dict[str, Any]]]] = {
+    OFFSETS_TOPIC: group_record,
+    TRANSACTIONS_TOPIC: transaction_fields,
+}
 
 
 def _type(kind: RecordType) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from kquorum.cli.commands.may.action import Action
 from kquorum.cli.commands.may.decision import (
-    Action,
     BrokerView,
     ClusterView,
     PartitionView,
