@@ -19,7 +19,7 @@ from kquorum.broker.adapters.log_dirs import LogDirWatch
 from kquorum.broker.adapters.topic_creation import AutoTopicCreation
 from kquorum.broker.apis.services import BrokerServices
 from kquorum.broker.directory_manager import DirectoryManager
-from kquorum.broker.groups.figures import GroupFigures
+from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.image_feed import ImageFeed, ImageObserver
 from kquorum.broker.lifecycle import BrokerLifecycle

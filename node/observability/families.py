@@ -11,7 +11,7 @@ from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from kquorum.broker.groups.figures import GroupFigures
+from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, QuotaFigures
 from kquorum.broker.transactions.figures import TransactionFigures

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kquorum.broker.groups.figures import GroupFigures
+from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import QuotaFigures
 from kquorum.broker.transactions.figures import TransactionFigures

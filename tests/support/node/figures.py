@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
-from kquorum.broker.groups.figures import GroupCounters, GroupFigures
+from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.broker.transactions.figures import TransactionFigures
