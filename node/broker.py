@@ -27,7 +27,7 @@ from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuotas
 from kquorum.broker.quota.rate import Windows
 from kquorum.broker.repeated_requests import RepeatedRequests
-from kquorum.broker.transactions.figures import TransactionFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.adapters.listener import server_features
 from kquorum.metadata.adapters.request_bounds import RequestBounds
 from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs

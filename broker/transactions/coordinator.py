@@ -16,7 +16,7 @@ from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC, partition_of
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
 from kquorum.broker.replica.partition import TopicPartition, Wake
-from kquorum.broker.transactions.figures import TransactionFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.broker.transactions.guarded_appends import GuardedAppends
 from kquorum.broker.transactions.markers import MarkerQueue
 from kquorum.broker.transactions.peers import NOWHERE, leader_of

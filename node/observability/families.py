@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, QuotaFigures
-from kquorum.broker.transactions.figures import TransactionFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
 from kquorum.node.observability.health import why_not_ready
 from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import QuotaFigures
-from kquorum.broker.transactions.figures import TransactionFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.commit_watch import Freshness
 

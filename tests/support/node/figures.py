@@ -7,7 +7,7 @@ from typing import Any
 from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
-from kquorum.broker.transactions.figures import TransactionFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.commit_watch import Freshness
 from kquorum.node.observability.figures import (

@@ -151,6 +151,7 @@ def test_the_figures_of_controller_and_broker_are_theirs() -> None:
     assert quotas == ("quotas at", NOW_MS)
     groups: Any = told.broker.groups
     assert groups == "groups"
+    transactions: Any = told.broker.transactions
     assert transactions == "transactions"
     assert told.broker.throttled_replication == {"leaderreplication": NOW_MS}
     assert told.listeners["grpc"]["refused_connections"] == 73
