@@ -65,6 +65,11 @@ test-all: $(STAMP) java check  ## check, then every test, the slow ones too, and
 compile: $(STAMP)  ## build the hot modules with mypyc into build/compiled, which nodes then use; two minutes (needs a C compiler)
 	@KQUORUM_COMPILED=0 $(BIN)/python -m tools.compile_modules
 
+.PHONY: wheel
+wheel: compile  ## a wheel for this Python and platform, with the compiled modules, and one of the sources alone, into dist
+	@KQUORUM_COMPILED=0 $(BIN)/python -m tools.build_wheel --pure
+	@KQUORUM_COMPILED=0 $(BIN)/python -m tools.build_wheel
+
 .PHONY: test-compiled
 test-compiled: compile  ## tests of the compiled packages, on what `make compile` built
 	@KQUORUM_COMPILED=$(CURDIR)/build/compiled $(PYTEST) $(PARALLEL) -q tests/unit/raft tests/unit/network tests/unit/metadata tests/unit/storage tests/unit/wire tests/scenarios tests/contracts $(PYTEST_ARGS)

@@ -7,9 +7,9 @@ Three controllers, each a process of `kquorum start` with its log on disk and Ka
 made of this process: they register and send heartbeats over the Kafka protocol. The topics, three replicas a
 partition, are created by CreateTopics requests of about 2,000 partitions. Then one broker is silent.
 
-Times are those of this machine's clock. `decided` is when the leader appended the first change of a partition to its
-log (the time in its batch), `committed` when the high watermark that DescribeQuorum answers was seen beyond the record
-that fences the broker, which comes after all changes of partitions. `silence` is from the last heartbeat that was
+Times are those of this machine's clock. `decided` is when the leader appended the first record of it to its log, the
+fence (the time in its batch), `committed` when the high watermark that DescribeQuorum answers was seen beyond the last
+change of a partition. `silence` is from the last heartbeat that was
 answered to `committed`: it contains the session timeout. "processor" is the processor's time of the leader, and of the
 busier follower, between `decided` and `committed`: on a machine with other work that says more than the clock.
 """
@@ -196,7 +196,7 @@ def watch(
         seen.append(moment)
         if moment.high_watermark > start_offset + 100 and time.monotonic() - last_move_s > 2:
             found = failover_in(folder, start_offset)
-            if found is not None and found.fence_offset < moment.high_watermark:
+            if found is not None and found.last_offset < moment.high_watermark:
                 client.close()
                 return seen, found
             last_move_s = time.monotonic()
@@ -210,25 +210,30 @@ class Failover:
 
     decided_at_s: float
     last_decided_at_s: float
-    fence_offset: int
+    last_offset: int
     changes: int
     leader_changes: int
 
 
 def failover_in(folder: Path, start_offset: int) -> Failover | None:
-    changes = leader_changes = 0
-    decided_at_s = 0.0
+    """Once the log is at rest: the fence comes first, and the changes of partitions behind it."""
+    changes = leader_changes = last_offset = 0
+    decided_at_s = last_decided_at_s = 0.0
     for batch in batches_in(folder, start_offset):
         timestamp_s = read_batch_header(batch.data).max_timestamp_ms / 1000
         for raw in batch.records:
             record = decode_record(raw.value or b"")
+            is_fence = isinstance(record, BrokerRegistrationChangeRecord) and record.broker_id == FAILING
             if isinstance(record, PartitionChangeRecord):
-                decided_at_s = decided_at_s or timestamp_s
                 changes += 1
                 leader_changes += record.leader != -2
-            elif isinstance(record, BrokerRegistrationChangeRecord) and record.broker_id == FAILING:
-                return Failover(decided_at_s, timestamp_s, raw.offset, changes, leader_changes)
-    return None
+            elif not is_fence:
+                continue
+            decided_at_s = decided_at_s or timestamp_s
+            last_decided_at_s, last_offset = timestamp_s, raw.offset
+    if not changes:
+        return None
+    return Failover(decided_at_s, last_decided_at_s, last_offset, changes, leader_changes)
 
 
 def batches_in(folder: Path, start_offset: int) -> Iterator[LogBatch]:
@@ -254,18 +259,21 @@ def measured(arguments: argparse.Namespace, cluster: Cluster) -> dict[str, list[
     leader = cluster.leader_id()
     address = ("127.0.0.1", cluster.ports[leader])
     brokers = Brokers(address, arguments.brokers)
+    process_ids = [each.pid or 0 for each in cluster._processes.values()]
+    at_start = [anonymous_bytes(process_id) for process_id in process_ids]
     created_s = create(address, arguments.topics, arguments.partitions)
     brokers.rest(2 * HEARTBEAT_S)
     client = RawClient(*address, REQUEST_TIMEOUT_S)
     start_offset = high_watermark(client)
     client.close()
+    grown = [anonymous_bytes(pid) - before for pid, before in zip(process_ids, at_start, strict=True)]
     brokers.longest_heartbeat_s = 0.0
     brokers.silent.add(FAILING)
     followers = [node_id for node_id in cluster.controller_ids if node_id != leader]
     process_ids = [cluster._processes[node_id].pid or 0 for node_id in (leader, *followers)]
     seen, failover = watch(address, brokers, cluster.data_folder(leader), start_offset, process_ids)
     brokers.close()
-    committed = next(each for each in seen if each.high_watermark > failover.fence_offset)
+    committed = next(each for each in seen if each.high_watermark > failover.last_offset)
     begun = max((each for each in seen if each.at_s <= failover.decided_at_s), key=lambda each: each.at_s)
     busy_s = [after - before for before, after in zip(begun.processor_s, committed.processor_s, strict=True)]
     memory = [anonymous_bytes(process_id) for process_id in process_ids]
@@ -277,7 +285,8 @@ def measured(arguments: argparse.Namespace, cluster: Cluster) -> dict[str, list[
                 "partitions": count,
                 "seconds": created_s,
                 "partitions_per_second": count / created_s,
-                "memory_of_a_controller_mb": max(memory) / 1e6,
+                "above_start_mb": max(grown) / 1e6,
+                "mb_after_failover": max(memory) / 1e6,
             }
         ],
         "failover": [

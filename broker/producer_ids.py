@@ -37,6 +37,13 @@ class ProducerIds:
 
     def take(self) -> int | None:
         """An id that no producer had; None while the controller is asked for more."""
+        if not self.has_one():
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def has_one(self) -> bool:
+        """Whether `take` gives an id; if not, the controller is asked for more."""
         if self._next == self._end and self._following is not None:
             start, length = self._following
             self._following = None
@@ -45,10 +52,7 @@ class ProducerIds:
         if self._next >= self._ask_at and self._following is None and not self._is_wanted:
             self._is_wanted = True
             self.poke()
-        if self._next == self._end:
-            return None
-        self._next += 1
-        return self._next - 1
+        return self._next < self._end
 
     def when_there(self, call: Callable[[], None]) -> Callable[[], None]:
         """`call` when the controller has allotted a block. What is returned withdraws it: nothing waits for longer than

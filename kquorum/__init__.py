@@ -7,9 +7,10 @@ editors and for the build alike (docs/packaging.md).
 
 import os
 
-# Where `make compile` has built modules, `kquorum.compiled` has Python find them before other modules are imported.
-# Elsewhere nothing is imported here, for the command has not taken over Ctrl-C yet.
+# Where `make compile` has built modules, and in a wheel that has them, `kquorum.compiled` has Python find them before
+# other modules are imported. Elsewhere nothing is imported here, for the command has not taken over Ctrl-C yet.
 _asked = os.environ.get("KQUORUM_COMPILED", "")
-_built = os.path.join(os.path.dirname(__file__), "..", "build", "compiled")  # noqa: PTH118, PTH120
-if _asked != "0" and (_asked or os.path.isdir(_built)):  # noqa: PTH112
+_here = os.path.dirname(__file__)  # noqa: PTH120
+_built = (f"{_here}/_compiled", f"{_here}/../build/compiled")
+if _asked != "0" and (_asked or any(map(os.path.isdir, _built))):
     from kquorum import compiled as compiled

@@ -1,8 +1,8 @@
 """The modules that `make compile` has built with mypyc: used in the place of their sources, while these are the same.
 
 The built modules stand in `build/compiled` beside a manifest, which names the sources by their hashes. Compiled modules
-know each other's classes, so either all of them are used or none: one changed source is enough for none. In a wheel the
-built modules stand beside their sources, and Python finds them by itself.
+know each other's classes, so either all of them are used or none: one changed source is enough for none. A wheel that
+was made for one Python has them in `kquorum/_compiled` (tools/build_wheel.py).
 
 KQUORUM_COMPILED=0 uses the sources in any case; the name of another folder uses what was built there.
 """
@@ -10,7 +10,7 @@ KQUORUM_COMPILED=0 uses the sources in any case; the name of another folder uses
 import os
 import sys
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,9 @@ from typing import Final
 
 ENVIRONMENT: Final = "KQUORUM_COMPILED"
 MANIFEST: Final = "manifest.json"
+PACKAGED: Final = "_compiled"
+# What an extension module must be built for: the implementation, its minor version, and the platform.
+PYTHON: Final = EXTENSION_SUFFIXES[0]
 _ROOT: Final = Path(__file__).parent.parent
 
 
@@ -42,7 +45,10 @@ class CompiledFinder(MetaPathFinder):
 def folder_in_use() -> Path | None:
     """Where built modules may stand; None if the sources are to be used."""
     asked = os.environ.get(ENVIRONMENT, "")
-    return None if asked == "0" else Path(asked) if asked else _ROOT / "build" / "compiled"
+    if asked:
+        return None if asked == "0" else Path(asked)
+    packaged = Path(__file__).parent / PACKAGED
+    return packaged if packaged.is_dir() else _ROOT / "build" / "compiled"
 
 
 def use(folder: Path | None, sources: Path = _ROOT) -> str:
@@ -53,7 +59,7 @@ def use(folder: Path | None, sources: Path = _ROOT) -> str:
     import json
 
     manifest = json.loads((folder / MANIFEST).read_text())
-    if manifest["python"] != sys.version:
+    if manifest["python"] != PYTHON:
         return f"none: those in {folder} are of another Python (make compile)"
     for name, digest in manifest["sources"].items():
         if source_digest(sources / name) != digest:

@@ -1,7 +1,7 @@
 """The feature levels that this program can run (KIP-584), and what each of them asks for (KIP-1022).
 
-A level is claimed when its records are read and kept faithfully. That a broker of ours serves no groups or transactions
-does not matter here: a finalized level which a broker does not claim would bar it from the cluster.
+A level is claimed when its records are read and kept faithfully. That a broker of ours serves no share groups does not
+matter here: a finalized level which a broker does not claim would bar it from the cluster.
 """
 
 from collections.abc import Mapping

@@ -11,8 +11,10 @@ from uuid import UUID
 from kquorum.broker.adapters.data_plane import DataPlaneRunner
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager, ManagerIntervals
+from kquorum.broker.adapters.peer_senders import PeerSenders
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
-from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
+from kquorum.broker.apis.write_txn_markers import write_markers
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage, FutureLog
 from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
@@ -22,6 +24,7 @@ from kquorum.broker.groups.settings import ConsumerGroupConfigs, GroupSettings, 
 from kquorum.broker.internal_topics import creatable_topic
 from kquorum.broker.log.log_config import log_config
 from kquorum.broker.log.partition_log import PartitionLog
+from kquorum.broker.log.producer_state import ProducerSettings
 from kquorum.broker.producer_ids import ProducerIds
 from kquorum.broker.quota.rate import Windows
 from kquorum.broker.quota.replication import ReplicationThrottles
@@ -29,9 +32,13 @@ from kquorum.broker.replica.fetcher import FetcherSettings
 from kquorum.broker.replica.log_moves import LogMoves
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, is_stray
+from kquorum.broker.transactions.coordinator import TransactionCoordinator
+from kquorum.broker.transactions.peers import PeerQueue
+from kquorum.broker.transactions.settings import TransactionSettings
 from kquorum.metadata.configs.resolution import NodeConfigs
 from kquorum.metadata.configs.table import TOPIC_CONFIGS
 from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs
+from kquorum.metadata.image.cluster import Endpoint
 from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
@@ -44,6 +51,7 @@ from kquorum.node.folders import NodeFolders
 from kquorum.node.security import cannot_log_in, inter_broker_client
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.raft.ports import RandomSource
+from kquorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 log = logging.getLogger("node.broker")
 
@@ -124,8 +132,24 @@ class BrokerData:
             lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
             ConsumerGroupConfigs(self._node_configs_in).timings,
         )
+        transaction_settings = _transaction_settings(config)
+        self.transactions = TransactionCoordinator(
+            config.node_id,
+            self,
+            lambda: transaction_settings,
+            self.producer_ids.take,
+            lambda: creatable_topic(TRANSACTIONS_TOPIC, self.node_configs()).num_partitions,
+            self._write_markers,
+            clock.now_ms,
+        )
         self._runner = DataPlaneRunner(
-            self.replicas, waits, clock.now_ms, self._ask_controller, [self.groups], self.moves
+            self.replicas,
+            waits,
+            clock.now_ms,
+            self._ask_controller,
+            [self.groups, self.transactions],
+            self.moves,
+            self._take_turn,
         )
         self.plane = DataPlane(
             partitions=self,
@@ -151,6 +175,19 @@ class BrokerData:
             ),
             self._handle_fetched,
         )
+        self._senders = [
+            PeerSenders(
+                queue,
+                f"broker-{config.node_id}-{purpose}",
+                self._endpoint_of,
+                own_id=config.node_id,
+                request_timeout_ms=config.request_timeout_ms,
+                now_ms=clock.now_ms,
+                on_answer=self._runner.settle_soon,
+                security=inter_broker_client(config),
+            )
+            for purpose, queue in self._peer_queues()
+        ]
         self.poke_alter_partition: Callable[[], None] = lambda: None
 
     # HostedPartitions, for the handlers
@@ -201,6 +238,7 @@ class BrokerData:
             self._change_configs(delta)
             self.replicas.handle_image(now_ms, delta, image)
             self.groups.handle_image(now_ms, delta, image)
+            self.transactions.handle_image(delta, image)
             self._settle()
 
     async def start(self) -> None:
@@ -222,6 +260,7 @@ class BrokerData:
             [TopicPartition(*each) for each in self.logs.manager.futures], self._is_hosted
         )
         self.groups.begin(self._image)
+        self.transactions.begin(self._image)
         self._runner.start()
         self._settle()
 
@@ -232,6 +271,8 @@ class BrokerData:
         """After the listeners, when nothing is appended any more. Each directory whose logs were all closed in order
         gets the mark of that, with the broker's epoch."""
         await self._fetchers.close()
+        for sender in self._senders:
+            await sender.close()
         self._runner.close()
         self._cleaner_pace.stop()
         await self.logs.close(broker_epoch)
@@ -268,7 +309,12 @@ class BrokerData:
                 dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size,
                 pause=self._cleaner_pace.pause,
             ),
-            producer_expiration_ms=config.producer_id_expiration_ms,
+            producers=ProducerSettings(
+                expiration_ms=config.producer_id_expiration_ms,
+                max_transaction_timeout_ms=config.transaction_max_timeout_ms,
+                # Whether a producer's word is enough, the handler of Produce decides.
+                verifies_transactions=True,
+            ),
             jitter_below=lambda limit: random_source.randint(0, max(limit - 1, 0)),
             on_offline=handle_offline,
         )
@@ -292,6 +338,25 @@ class BrokerData:
     def _handle_fetched(self) -> None:
         self.replicas.fetcher_answered()
         self._settle()
+
+    def _peer_queues(self) -> list[tuple[str, PeerQueue]]:
+        return [("markers", self.transactions.markers), ("transactions", self.transactions.questions)]
+
+    def _endpoint_of(self, broker_id: int) -> Endpoint | None:
+        broker = self._image.cluster.brokers.get(broker_id)
+        return None if broker is None else broker.end_point(inter_broker_listener(self._config))
+
+    def _take_turn(self, now_ms: int) -> bool:
+        for sender in self._senders:
+            sender.poke()
+        return self.transactions.take_turn(now_ms)
+
+    def _write_markers(
+        self, request: WriteTxnMarkersRequest, done: Callable[[int, WriteTxnMarkersResponse], None]
+    ) -> None:
+        """When the broker stops meanwhile, the next coordinator sends them again."""
+        timeout_ms = self._config.request_timeout_ms
+        write_markers(self.plane, self.groups, request, timeout_ms=timeout_ms, done=done, end=lambda: None)
 
     def _ask_controller(self) -> None:
         self.poke_alter_partition()
@@ -335,6 +400,18 @@ def _group_settings(config: NodeConfig) -> GroupSettings:
         consumer_assignors=tuple(config.group_consumer_assignors),
         consumer_migration=MigrationPolicy(config.group_consumer_migration_policy.lower()),
         consumer_regex_refresh_ms=config.group_consumer_regex_refresh_interval_ms,
+    )
+
+
+def _transaction_settings(config: NodeConfig) -> TransactionSettings:
+    return TransactionSettings(
+        max_timeout_ms=config.transaction_max_timeout_ms,
+        abort_check_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        expiration_ms=config.transactional_id_expiration_ms,
+        expiration_check_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        load_buffer_bytes=config.transaction_state_log_load_buffer_size,
+        add_retry_ms=config.add_partitions_to_txn_retry_backoff_ms,
+        add_retry_max_ms=config.add_partitions_to_txn_retry_backoff_max_ms,
     )
 
 

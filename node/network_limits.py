@@ -54,6 +54,8 @@ _SMALL = (
 )
 # Of these the group coordinator handles a request as a whole, some 10 to 50 microseconds an entry.
 _OF_GROUPS = (
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.DELETE_GROUPS,
     ApiKey.DESCRIBE_GROUPS,
     ApiKey.HEARTBEAT,

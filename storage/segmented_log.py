@@ -26,7 +26,7 @@ from kquorum.storage.segment import Segment, SegmentLimits
 from kquorum.storage.segment_list import SegmentList, first_segment, placeholder_segment
 from kquorum.wire.log_batch import LogBatch, parse_batches
 
-DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
+DEFAULT_CACHE_BYTES = 16 * 1024 * 1024
 logger = logging.getLogger(__name__)
 
 

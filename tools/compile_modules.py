@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from kquorum.compiled import MANIFEST, source_digest
+from kquorum.compiled import MANIFEST, PYTHON, source_digest
 
 ROOT = Path(__file__).parent.parent
 # What a request and a commit pass on their way through a leader and a follower (docs/benchmarks.md says what it gives),
@@ -156,7 +156,7 @@ def build(names: Sequence[str], out: Path, jobs: int = 1) -> None:
             str(path.relative_to(made)).split(".")[0].replace(os.sep, "."): str(path.relative_to(made))
             for path in made.rglob("*.so")
         }
-        manifest = {"python": sys.version, "modules": modules, "sources": digests}
+        manifest = {"python": PYTHON, "modules": modules, "sources": digests}
         (made / MANIFEST).write_text(json.dumps(manifest, indent=1))
         shutil.rmtree(out, ignore_errors=True)
         out.parent.mkdir(parents=True, exist_ok=True)

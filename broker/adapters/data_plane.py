@@ -19,7 +19,7 @@ class Coordinator(Protocol):
         """Whether it has work that takes long: to load, or to resolve regular expressions."""
         ...
 
-    def handle_woken(self, woken: Mapping[TopicPartition, Wake]) -> None: ...
+    def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None: ...
 
     def load_some(self, now_ms: int) -> bool:
         """A part of such work; whether there is more."""
@@ -31,7 +31,8 @@ class Coordinator(Protocol):
 
 
 class DataPlaneRunner:
-    """Made and used on the loop. `ask_controller` is called when a change of an ISR waits to be sent."""
+    """Made and used on the loop. `ask_controller` is called when a change of an ISR waits to be sent, `take_turn` after
+    each turn: if it moved something, there is another one."""
 
     def __init__(
         self,
@@ -41,12 +42,14 @@ class DataPlaneRunner:
         ask_controller: Callable[[], None],
         coordinators: Sequence[Coordinator],
         moves: LogMoves,
+        take_turn: Callable[[int], bool] = lambda _now_ms: False,
     ) -> None:
         self._replicas = replicas
         self._waits = waits
         self._now_ms = now_ms
         self._ask_controller = ask_controller
         self._coordinators = coordinators
+        self._take_coordinators_turn = take_turn
         self._moves = moves
         self._is_loading = False
         self._loop = asyncio.get_running_loop()
@@ -81,7 +84,9 @@ class DataPlaneRunner:
         while woken := replicas.outbox.take_woken():
             self._waits.wake(now_ms, woken)
             for each in self._coordinators:
-                each.handle_woken(woken)
+                each.handle_woken(now_ms, woken)
+        if self._take_coordinators_turn(now_ms):
+            self.settle_soon()
         if not self._is_loading and any(each.is_loading for each in self._coordinators):
             self._is_loading = True
             self._loop.call_soon(self._load_some)

@@ -148,6 +148,7 @@ class BrokerListener:
         self._has_ended_waits = True
         self._services.data.waits.close()
         self._services.groups.close()
+        self._services.transactions.close()
         for task in tuple(self._waits):
             task.cancel()
 

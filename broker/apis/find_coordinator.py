@@ -1,8 +1,8 @@
-"""FindCoordinator (api key 10): which broker coordinates a group: the leader of its partition of
-`__consumer_offsets`.
+"""FindCoordinator (api key 10): which broker coordinates a group, or a transactional id: the leader of its partition of
+`__consumer_offsets`, or of `__transaction_state`.
 
 Any broker answers. The first request has the topic created; the client asks again until it has a leader (rules G1.6 to
-G1.16). Transactions have no coordinator yet, and share groups none either.
+G1.16). Share groups have no coordinator yet.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kquorum.broker.apis.api import Authorized, Local
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.metadata.controller.requests import messages_of_entries
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -22,7 +22,6 @@ from kquorum.wire.messages.find_coordinator import (
 )
 from kquorum.wire.protocol.api_keys import ApiKey
 
-NO_TRANSACTIONS: Final = "kquorum brokers do not coordinate transactions yet"
 _NO_SUCH_KIND: Final = "there is no coordinator of this kind here"
 _GROUP, _TRANSACTION = 0, 1
 _FIRST_VERSION_OF_MANY: Final = 4
@@ -71,26 +70,30 @@ def handle_find_coordinator(
     )
 
 
-# DESCRIBE on each group.
+# DESCRIBE on each group, or on each transactional id.
 API: Final = Local(
     ApiKey.FIND_COORDINATOR, Authorized.IN_HANDLER, handle=handle_find_coordinator, is_pure=True
 )
 
 
 def _find(context: RequestContext, services: BrokerServices, key_type: int, key: str) -> _Found:
-    if key_type == _TRANSACTION:
-        # A producer retries for ever on the error for groups.
-        return _Found(ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS)
-    if key_type != _GROUP:
+    if key_type not in (_GROUP, _TRANSACTION):
         return _Found(ErrorCode.invalid_request, _NO_SUCH_KIND)
-    if not services.access(context).allows(Operation.DESCRIBE, ResourceType.GROUP, key):
-        return _Found(ErrorCode.group_authorization_failed)
+    is_group = key_type == _GROUP
+    resource = ResourceType.GROUP if is_group else ResourceType.TRANSACTIONAL_ID
+    if not services.access(context).allows(Operation.DESCRIBE, resource, key):
+        return _Found(
+            ErrorCode.group_authorization_failed
+            if is_group
+            else ErrorCode.transactional_id_authorization_failed
+        )
     image = services.cache.image
-    topic = image.topics.by_name.get(OFFSETS_TOPIC)
+    name = OFFSETS_TOPIC if is_group else TRANSACTIONS_TOPIC
+    topic = image.topics.by_name.get(name)
     if topic is None:
-        services.create_internal_topic(OFFSETS_TOPIC)
+        services.create_internal_topic(name)
         return _NOT_AVAILABLE
-    state = topic.partitions.get(services.groups.partition_of(key))
+    state = topic.partitions.get((services.groups if is_group else services.transactions).partition_of(key))
     broker = None if state is None else image.cluster.brokers.get(state.leader)
     endpoint = None if broker is None or broker.fenced else broker.end_point(context.listener_name)
     if state is None or endpoint is None:

@@ -3,13 +3,16 @@ producer asked for.
 
 With acks=all the answer waits for the high watermark. With acks=0 there is no answer: a producer learns of an error by
 the end of its connection alone. A failure concerns its partition, and the rest of the request goes on.
+
+The first records of a transaction in a partition are appended when the transaction's coordinator has said that the
+partition is in it (`broker.transactions.guarded_appends`).
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
@@ -25,10 +28,14 @@ from kquorum.broker.log.errors import (
     RecordsRefused,
     UnsupportedCompressionType,
 )
+from kquorum.broker.log.partition_log import VerificationGuard
+from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.quota.client_quotas import ClientQuota
 from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition, Wake
+from kquorum.broker.transactions.guarded_appends import Guards, Place
+from kquorum.broker.transactions.verification import Mode, mode_of_produce
 from kquorum.metadata.authorizer.access import Access
-from kquorum.metadata.authorizer.codes import Operation
+from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.message_schema import Records
 from kquorum.wire.messages import produce
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -49,8 +56,9 @@ _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
 _MAGIC_AT: Final = 16
 _ATTRIBUTES_AT: Final = 22
-_PRODUCER_ID: Final = struct.Struct(">q")
-_PRODUCER_ID_AT: Final = 43
+# Producer id, epoch, first sequence.
+_PRODUCER: Final = struct.Struct(">qhi")
+_PRODUCER_AT: Final = 43
 # Kafka's administrative client may write into the topics of the coordinators.
 _ADMIN_CLIENT: Final = "__admin_client"
 # An error of these kinds says nothing of the log; with the others a producer that is idempotent has to learn where the
@@ -63,6 +71,16 @@ _WITHOUT_LOG_START: Final = frozenset(
         ErrorCode.message_too_large,
         ErrorCode.corrupt_message,
         ErrorCode.kafka_storage_error,
+    }
+)
+
+# Producers ask again after it, without new metadata.
+_NOT_ENOUGH_REPLICAS_FOR: Final = frozenset(
+    {
+        ErrorCode.network_exception,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.not_coordinator,
     }
 )
 
@@ -113,13 +131,78 @@ class _Refused(LogError):
 Outcomes = Mapping[_Asked, _Outcome]
 
 
+@dataclass(frozen=True, slots=True)
+class _Transactional:
+    """Where a request writes records of transactions: with the producer, and the first sequence in each partition.
+    `refused` and `guards` are what the coordinator's answer has made of them."""
+
+    producers: frozenset[ProducerEpoch] = frozenset()
+    sequences: Mapping[_Asked, int] = field(default_factory=dict)
+    refused: Mapping[TopicPartition, LogError] = field(default_factory=dict)
+    guards: Guards = field(default_factory=dict)
+
+
 def handle_produce(
     context: RequestContext, request: ProduceRequest, services: BrokerServices, reply: Reply
+) -> None:
+    transactional = _transactional(request)
+    refusal = _refusal_of_all(context, request, services, transactional)
+    if refusal is None and transactional.producers:
+        _check_first(context, request, services, transactional, reply)
+    else:
+        _append_and_answer(context, request, services, refusal, transactional, reply)
+
+
+def _check_first(
+    context: RequestContext,
+    request: ProduceRequest,
+    services: BrokerServices,
+    transactional: _Transactional,
+    reply: Reply,
+) -> None:
+    """Ask the coordinator, then append."""
+    assert request.transactional_id is not None, "who writes in a transaction has the right to its id"
+    [producer] = transactional.producers
+    mode = mode_of_produce(context.header.api_version)
+    places = {}
+    for asked, sequence in transactional.sequences.items():
+        name, topic_id = _name(services, asked, context.header.api_version)
+        try:
+            partition = services.data.find(services.cache.image, name, asked.index, topic_id)
+        except LogError:
+            # The append fails for the same reason.
+            continue
+        places[partition.topic_partition] = Place(partition, sequence)
+
+    def checked(errors: Mapping[TopicPartition, ErrorCode], guards: Guards) -> None:
+        refused = {each: _refusal_of_coordinator(error, mode) for each, error in errors.items()}
+        done = replace(transactional, refused=refused, guards=guards)
+        _append_and_answer(context, request, services, None, done, reply)
+
+    services.transactions.appends.check(
+        request.transactional_id,
+        producer,
+        places,
+        mode,
+        is_asked=mode.adds or services.verifies_transactions(),
+        retries=True,
+        done=checked,
+    )
+    services.data.settle_soon()
+
+
+def _append_and_answer(
+    context: RequestContext,
+    request: ProduceRequest,
+    services: BrokerServices,
+    refusal: LogError | None,
+    transactional: _Transactional,
+    reply: Reply,
 ) -> None:
     """The appends of a connection keep their order, also where those of a request take several turns."""
     outcomes: dict[_Asked, _Outcome] = {}
     services.data.slices.run(
-        _appended(context, request, services, outcomes),
+        _appended(context, request, services, refusal, transactional, outcomes),
         lambda: _answer(context, request, services, outcomes, reply),
         lambda: reply(None),
         context.connection_id,
@@ -167,7 +250,7 @@ def _answer(
     data.wait(wait, context.connection_id, context.park)
 
 
-# WRITE on each topic, once for each.
+# WRITE on each topic, once for each; WRITE on the transactional id.
 API: Final = Deferred(ApiKey.PRODUCE, Authorized.IN_HANDLER, handle=handle_produce)
 
 
@@ -212,11 +295,12 @@ def _appended(
     context: RequestContext,
     request: ProduceRequest,
     services: BrokerServices,
+    refusal: LogError | None,
+    transactional: _Transactional,
     outcomes: dict[_Asked, _Outcome],
 ) -> Iterator[None]:
     """Fills `outcomes`, a partition at each step."""
     version = context.header.api_version
-    refusal = _refusal_of_all(request)
     access = services.access(context)
     services.data.settle_soon()
     for topic in request.topic_data:
@@ -234,25 +318,75 @@ def _appended(
             if asked in outcomes:
                 outcomes[asked] = _Outcome(ErrorCode.invalid_request, message="the partition is named twice")
                 continue
+            key = TopicPartition(name, partition.index)
+            refused = error or transactional.refused.get(key)
             outcomes[asked] = (
-                _append(services, asked, topic_id, partition.records, version, request.acks)
-                if error is None
-                else _failed(error, None)
+                _append(
+                    services,
+                    asked,
+                    topic_id,
+                    partition.records,
+                    version,
+                    request.acks,
+                    transactional.guards.get(key),
+                )
+                if refused is None
+                else _failed(refused, None)
             )
             yield
             # In the turn of the append, which may be a later one.
             services.data.settle_soon()
 
 
-def _refusal_of_all(request: ProduceRequest) -> LogError | None:
-    if any(
-        _is_transactional(partition.records)
-        for topic in request.topic_data
-        for partition in topic.partition_data
-    ):
-        # There is no transaction coordinator that could have begun the transaction.
-        return _Refused(ErrorCode.transactional_id_authorization_failed)
+def _name(services: BrokerServices, asked: _Asked, version: int) -> tuple[str, UUID | None]:
+    if version < _FIRST_VERSION_WITH_IDS:
+        return asked.topic, None
+    known = services.cache.image.topics.by_id.get(asked.topic_id)
+    return ("", None) if known is None else (known.name, known.id)
+
+
+def _transactional(request: ProduceRequest) -> _Transactional:
+    producers: set[ProducerEpoch] = set()
+    sequences: dict[_Asked, int] = {}
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            records = partition.records
+            if records is None or not _is_transactional(records):
+                continue
+            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+            producers.add(ProducerEpoch(producer_id, epoch))
+            sequences[_Asked(topic.name, topic.topic_id, partition.index)] = sequence
+    return _Transactional(frozenset(producers), sequences) if producers else _NOT_TRANSACTIONAL
+
+
+_NOT_TRANSACTIONAL: Final = _Transactional()
+
+
+def _refusal_of_all(
+    context: RequestContext, request: ProduceRequest, services: BrokerServices, transactional: _Transactional
+) -> LogError | None:
+    if transactional.producers:
+        transactional_id = request.transactional_id
+        if transactional_id is None or not services.access(context).allows(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            return _Refused(ErrorCode.transactional_id_authorization_failed)
+        if len(transactional.producers) > 1:
+            return _Refused(ErrorCode.invalid_producer_id_mapping, "the records have several producers")
     return None if request.acks in _LAWFUL_ACKS else _Refused(ErrorCode.invalid_required_acks)
+
+
+def _refusal_of_coordinator(error: ErrorCode, mode: Mode) -> LogError:
+    """What producers know how to go on after."""
+    waits = error is ErrorCode.concurrent_transactions and not mode.adds
+    if waits or error in _NOT_ENOUGH_REPLICAS_FOR:
+        return _Refused(
+            ErrorCode.not_enough_replicas,
+            f"whether the partition is in the transaction is not known yet: {error.name.upper()}",
+        )
+    if error is ErrorCode.invalid_txn_state:
+        return _Refused(error, "the partition was not added to the transaction")
+    return _Refused(error)
 
 
 def _refusal_of_topic(access: Access, context: RequestContext, name: str) -> LogError | None:
@@ -270,6 +404,7 @@ def _append(
     records: Records | None,
     version: int,
     acks: int,
+    guard: VerificationGuard | None,
 ) -> _Outcome:
     data, image = services.data, services.cache.image
     partition: Partition | None = None
@@ -278,7 +413,7 @@ def _append(
             raise UnknownTopicOrPartition(f"there is no partition {asked.topic}-{asked.index}")
         batch = _only_batch(records, version)
         partition = data.find(image, asked.topic, asked.index, topic_id)
-        appended = partition.append(data.now_ms(), batch, required_acks=acks)
+        appended = partition.append(data.now_ms(), batch, required_acks=acks, guard=guard)
     except LogError as error:
         return _failed(error, partition)
     batches = appended.batches
@@ -327,11 +462,13 @@ def _only_batch(records: Records | None, version: int) -> bytes | memoryview:
     return records if not rest else memoryview(records)[:end]
 
 
-def _is_transactional(records: Records | None) -> bool:
-    if records is None or len(records) < _HEADER_BYTES or records[_MAGIC_AT] != 2:
+def _is_transactional(records: Records) -> bool:
+    if len(records) < _HEADER_BYTES or records[_MAGIC_AT] != 2:
         return False
-    has_producer = _PRODUCER_ID.unpack_from(records, _PRODUCER_ID_AT)[0] >= 0
-    return has_producer and bool(records[_ATTRIBUTES_AT] & _IS_TRANSACTIONAL)
+    if not records[_ATTRIBUTES_AT] & _IS_TRANSACTIONAL:
+        return False
+    has_producer: bool = _PRODUCER.unpack_from(records, _PRODUCER_AT)[0] >= 0
+    return has_producer
 
 
 def _response(context: RequestContext, services: BrokerServices, outcomes: Outcomes) -> ProduceResponse:

@@ -32,7 +32,9 @@ from kquorum.broker.apis import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
-    transaction_refusals,
+    transaction_questions,
+    transactions,
+    txn_offset_commit,
     write_txn_markers,
 )
 from kquorum.broker.apis.api import BrokerApi, Forwarded, Refused
@@ -71,6 +73,13 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     delete_groups.API,
     consumer_group_heartbeat.API,
     consumer_group_describe.API,
+    # Transactions.
+    transactions.ADD_PARTITIONS,
+    transactions.ADD_OFFSETS,
+    transactions.END,
+    txn_offset_commit.API,
+    transaction_questions.LIST,
+    transaction_questions.DESCRIBE,
     # Answered here, as at a controller.
     question(ApiKey.DESCRIBE_ACLS),
     # kafka-topics asks for the configs of all topics at once. A broker may take long over the answer, unlike a
@@ -112,13 +121,6 @@ _LINES: Final[tuple[BrokerApi, ...]] = (
     Refused(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, refuse=group_refusals.describe_absent_share_offsets),
     Refused(ApiKey.ALTER_SHARE_GROUP_OFFSETS, refuse=group_refusals.alter_absent_share_offsets),
     Refused(ApiKey.DELETE_SHARE_GROUP_OFFSETS, refuse=group_refusals.delete_absent_share_offsets),
-    # Transactions are not coordinated here.
-    Refused(ApiKey.ADD_PARTITIONS_TO_TXN, refuse=transaction_refusals.refuse_add_partitions),
-    Refused(ApiKey.ADD_OFFSETS_TO_TXN, refuse=transaction_refusals.refuse_add_offsets),
-    Refused(ApiKey.END_TXN, refuse=transaction_refusals.refuse_end),
-    Refused(ApiKey.TXN_OFFSET_COMMIT, refuse=transaction_refusals.refuse_offset_commit),
-    Refused(ApiKey.LIST_TRANSACTIONS, refuse=transaction_refusals.list_no_transactions),
-    Refused(ApiKey.DESCRIBE_TRANSACTIONS, refuse=transaction_refusals.describe_absent_transactions),
 )
 BROKER_APIS: Final[Mapping[ApiKey, BrokerApi]] = {api.api_key: api for api in _LINES}
 assert len(BROKER_APIS) == len(_LINES), "an API stands in the registry twice"

@@ -15,6 +15,7 @@ from kquorum.broker.groups.coordinator import GroupCoordinator, groups_without_l
 from kquorum.broker.metadata_cache.cache import MetadataCache
 from kquorum.broker.metadata_cache.responses import MetadataResponses
 from kquorum.broker.quota.client_quotas import ClientQuotas, no_client_quotas
+from kquorum.broker.transactions.coordinator import TransactionCoordinator, transactions_without_logs
 from kquorum.metadata.authorizer.access import Access
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
 from kquorum.metadata.configs.resolution import NodeConfigs
@@ -107,6 +108,7 @@ class BrokerServices:
     log_dirs: Mapping[UUID, str] = field(default_factory=dict)
     data: DataPlane = field(default_factory=data_plane_without_logs)
     groups: GroupCoordinator = field(default_factory=groups_without_logs)
+    transactions: TransactionCoordinator = field(default_factory=transactions_without_logs)
     quotas: ClientQuotas = field(default_factory=no_client_quotas)
     authorizer: RequestAuthorizer = field(default_factory=lambda: RequestAuthorizer(None))
     metadata_responses: MetadataResponses = field(init=False)
@@ -119,6 +121,10 @@ class BrokerServices:
     def configs(self) -> NodeConfigs:
         """This broker's configs, as of the current image."""
         return NodeConfigs.of(self.cache.image, self.node_id, self.node_configs)
+
+    def verifies_transactions(self) -> bool:
+        """Whether the coordinator is asked about the partitions that older producers added to their transactions."""
+        return self.configs().value("transaction.partition.verification.enable") != "false"
 
     @property
     def offers_consumer_groups(self) -> bool:

@@ -11,7 +11,9 @@ from typing import Final
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
 from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.broker.data_plane import DataPlane
 from kquorum.broker.fetch.waits import Wait
+from kquorum.broker.groups.coordinator import GroupCoordinator
 from kquorum.broker.log.errors import LogError
 from kquorum.broker.log.partition_log import AppendOrigin
 from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition, Wake
@@ -30,6 +32,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.transaction_markers import TransactionMarker
 
 Reply = Callable[[Answer], None]
+# In the place of a client's connection.
+_THIS_BROKER: Final = -1
 
 
 @dataclass(slots=True)
@@ -57,27 +61,28 @@ def handle_write_txn_markers(
     access = services.access(context)
     may_write = access.allows_on_cluster(Operation.ALTER, is_asked=False)
     may_write = may_write or access.allows_on_cluster(Operation.CLUSTER_ACTION)
-    outcomes = [_append_all(services, marker, may_write=may_write) for marker in request.markers]
-    services.data.settle_soon()
-
-    def answer() -> None:
-        reply(_response(request, outcomes))
-
-    undecided = [outcome for each in outcomes for outcome in each if not outcome.decide()]
-    if not undecided:
-        answer()
+    if not may_write:
+        reply(_response(request, [_refused(marker) for marker in request.markers]))
         return
-    deadline_ms = services.data.now_ms() + services.configs().number("request.timeout.ms")
-    wait = _MarkersWait(undecided, answer, lambda: reply(None), deadline_ms)
-    wait.forget = context.when_gone(lambda: services.data.waits.abandon(wait))
-    services.data.wait(wait, context.connection_id, context.park)
+    wait = write_markers(
+        services.data,
+        services.groups,
+        request,
+        timeout_ms=services.configs().number("request.timeout.ms"),
+        owner=context.connection_id,
+        park=context.park,
+        done=lambda _now_ms, response: reply(response),
+        end=lambda: reply(None),
+    )
+    if wait is not None:
+        wait.forget = context.when_gone(lambda: services.data.waits.abandon(wait))
 
 
 # ALTER on the cluster, or CLUSTER_ACTION on it.
 API: Final = Deferred(ApiKey.WRITE_TXN_MARKERS, Authorized.IN_HANDLER, handle=handle_write_txn_markers)
 
 
-class _MarkersWait(Wait):
+class MarkersWait(Wait):
     """Until the in-sync replicas have every marker. What was appended stays appended, whatever the answer."""
 
     def __init__(
@@ -119,20 +124,56 @@ class _MarkersWait(Wait):
         self._end()
 
 
-def _append_all(services: BrokerServices, marker: WritableTxnMarker, *, may_write: bool) -> list[_Outcome]:
-    keys = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
-    if not may_write:
-        return [_Outcome(key, ErrorCode.cluster_authorization_failed) for key in keys]
+def write_markers(
+    data: DataPlane,
+    groups: GroupCoordinator,
+    request: WriteTxnMarkersRequest,
+    *,
+    timeout_ms: int,
+    owner: int = _THIS_BROKER,
+    park: Callable[[], None] = lambda: None,
+    done: Callable[[int, WriteTxnMarkersResponse], None],
+    end: Callable[[], None],
+) -> MarkersWait | None:
+    """Without asking for rights; `owner` and `park` are of the client's connection. `done` gets the time and the
+    answer; `end` is called instead when the broker stops. What is returned waits for the replicas; None: it is
+    answered."""
+    outcomes = [_append_all(data, groups, marker) for marker in request.markers]
+    data.settle_soon()
+
+    def answer() -> None:
+        done(data.now_ms(), _response(request, outcomes))
+
+    undecided = [outcome for each in outcomes for outcome in each if not outcome.decide()]
+    if not undecided:
+        answer()
+        return None
+    wait = MarkersWait(undecided, answer, end, data.now_ms() + timeout_ms)
+    data.wait(wait, owner, park)
+    return wait
+
+
+def _refused(marker: WritableTxnMarker) -> list[_Outcome]:
+    return [_Outcome(key, ErrorCode.cluster_authorization_failed) for key in _partitions(marker)]
+
+
+def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
+def _append_all(data: DataPlane, groups: GroupCoordinator, marker: WritableTxnMarker) -> list[_Outcome]:
+    keys = _partitions(marker)
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         # Kafka answers with UNKNOWN_SERVER_ERROR after an exception; nothing is appended there either.
         is_producer = marker.producer_id >= 0
         error = ErrorCode.invalid_producer_epoch if is_producer else ErrorCode.invalid_producer_id_mapping
         return [_Outcome(key, error) for key in keys]
-    return [_append(services, marker, key) for key in keys]
+    return [_append(data, groups, marker, key) for key in keys]
 
 
-def _append(services: BrokerServices, marker: WritableTxnMarker, key: TopicPartition) -> _Outcome:
-    data = services.data
+def _append(
+    data: DataPlane, groups: GroupCoordinator, marker: WritableTxnMarker, key: TopicPartition
+) -> _Outcome:
     partition = data.partitions.online(key)
     if partition is None:
         # Whatever the reason: the coordinator looks for the leader again.
@@ -155,7 +196,7 @@ def _append(services: BrokerServices, marker: WritableTxnMarker, key: TopicParti
     except LogError as error:
         return _Outcome(key, type(error).error_code)
     # Offsets that the transaction committed count from now on, or are gone.
-    services.groups.marker_written(
+    groups.marker_written(
         partition,
         marker.producer_id,
         appended.batches.last_offset,

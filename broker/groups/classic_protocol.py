@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kquorum.broker.coordinators.answers import Done
 from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     ClassicGroup,
     GroupState,
@@ -22,7 +24,6 @@ from kquorum.broker.groups.classic_group import (
     SyncReply,
     held_bytes,
 )
-from kquorum.broker.groups.group_log import Done
 from kquorum.broker.groups.settings import GroupSettings
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.heartbeat import HeartbeatRequest
@@ -63,6 +64,7 @@ class GroupStore(Protocol):
 
     groups: dict[str, ClassicGroup]
     timers: Timers
+    counters: GroupCounters
 
     @property
     def settings(self) -> GroupSettings: ...
@@ -82,7 +84,6 @@ class ClassicProtocol:
     def __init__(self, store: GroupStore) -> None:
         self._store = store
         self._timers = store.timers
-        self.completed_rebalances = 0
         # Of all members, as counted last, with those that came since.
         self._held_bytes = 0
         self._counted_ms = -_RECOUNT_MS
@@ -473,7 +474,7 @@ class ClassicProtocol:
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
             group.change_state(group.state_timestamp_ms, GroupState.STABLE)
-            self.completed_rebalances += 1
+            self._store.counters.completed_rebalances += 1
             self._answer_syncs(now_ms, group, ErrorCode.none)
 
         self._store.write_group(now_ms, group, done, assignments)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kquorum.broker.groups.consumer_group import (
+    FIRST_EPOCH,
     NO_TARGET,
     ConsumerGroup,
     ConsumerGroupState,
@@ -34,8 +35,8 @@ Part = int | ConsumerMember | Target | None
 @dataclass(slots=True)
 class CommittedGroup:
     group_id: str
-    epoch: int = 0
-    assignment_epoch: int = 0
+    epoch: int = FIRST_EPOCH
+    assignment_epoch: int = FIRST_EPOCH
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
 

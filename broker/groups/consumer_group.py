@@ -23,6 +23,8 @@ from kquorum.wire.consumer_group_records import (
     assigned_of,
 )
 
+FIRST_EPOCH: Final = 1
+"""Of a group whose epochs are not in the log: its members read no topics yet."""
 JOINING: Final = 0
 """The epoch of a member that joins."""
 LEFT: Final = -1
@@ -30,6 +32,7 @@ LEFT: Final = -1
 LEFT_FOR_A_WHILE: Final = -2
 """The epoch of a static member that is to come back under its instance id."""
 NO_EPOCH: Final = -1
+_OBJECT_BYTES: Final = 64
 NOTHING_ASSIGNED: Final[Assigned] = {}
 NO_TARGET: Final[Target] = {}
 
@@ -84,6 +87,15 @@ class ConsumerMember:
     assigned: Assigned = field(default_factory=dict)
     pending_revocation: Assigned = field(default_factory=dict)
     classic: ClassicMember | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """What it takes in memory by what its client chose, about; a text has at least the size of an object."""
+        protocols = () if self.classic is None else self.classic.protocols
+        texts = (self.member_id, self.client_id, self.instance_id, self.rack_id, self.regex, *self.topics)
+        return sum(_OBJECT_BYTES + len(text or "") for text in texts) + sum(
+            _OBJECT_BYTES + len(name) + len(metadata) for name, metadata in protocols
+        )
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch
@@ -173,9 +185,9 @@ class ConsumerGroup:
     group_id: str
     note_topics: Callable[[str, Collection[str], Collection[str]], None]
     """Gets the group's id, the topics that it read before, and those that it reads now."""
-    epoch: int = 0
+    epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    assignment_epoch: int = 0
+    assignment_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
@@ -190,6 +202,8 @@ class ConsumerGroup:
     assignors: Counter[str] = field(default_factory=Counter)
     classic_count: int = 0
     classic_protocols: Counter[str] = field(default_factory=Counter)
+    held_bytes: int = 0
+    """Of all members."""
     _owned: dict[UUID, dict[int, int]] = field(default_factory=dict)
 
     # What follows
@@ -314,6 +328,7 @@ class ConsumerGroup:
         for member, step in ((before, -1), (after, +1)):
             if member is None:
                 continue
+            self.held_bytes += step * member.held_bytes
             if member.regex:
                 count(self.regexes, (member.regex,), step)
             if member.assignor is not None:

@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import Final, Protocol
 from uuid import UUID
 
+from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.assignors import ASSIGNORS, AssignedMember
 from kquorum.broker.groups.classic_group import ClassicGroup
-from kquorum.broker.groups.classic_protocol import Client
+from kquorum.broker.groups.classic_protocol import MOST_BYTES, MOST_OF_GROUP_BYTES, Client
 from kquorum.broker.groups.consumer_group import (
     JOINING,
     LEFT,
@@ -41,7 +43,6 @@ from kquorum.broker.groups.consumer_records import (
     topics_tombstone,
 )
 from kquorum.broker.groups.group_errors import GroupError
-from kquorum.broker.groups.group_log import Done, KeyValue
 from kquorum.broker.groups.reconciliation import Owned, reconciled
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
 from kquorum.broker.groups.topic_metadata import TopicMetadata
@@ -74,6 +75,7 @@ class ConsumerStore(Protocol):
     consumers: dict[str, ConsumerGroup]
     timers: Timers
     topics: TopicMetadata
+    counters: GroupCounters
 
     @property
     def settings(self) -> GroupSettings: ...
@@ -126,8 +128,6 @@ class ConsumerProtocol:
     def __init__(self, store: ConsumerStore) -> None:
         self._store = store
         self._timers = store.timers
-        self.rebalances = 0
-        """How often a group began another epoch."""
 
     # ConsumerGroupHeartbeat
 
@@ -203,12 +203,7 @@ class ConsumerProtocol:
         updated = _updated(member, request, client)
         names_changed = self.note_metadata(change, member, updated)
         regex_changed, is_resolved = self.note_regexes(now_ms, change, member, updated, may_describe)
-        self.note_epoch(
-            change,
-            member,
-            updated,
-            bumps=group.epoch == 0 or names_changed or (regex_changed and is_resolved),
-        )
+        self.note_epoch(change, member, updated, bumps=names_changed or (regex_changed and is_resolved))
         target_epoch, target = self.assign(now_ms, change, member, updated)
         after = self.reconcile(
             now_ms,
@@ -254,6 +249,18 @@ class ConsumerProtocol:
                 f"The consumer group has reached its maximum capacity of {most} members.",
             )
 
+    def _check_memory(self, group: ConsumerGroup, more: int) -> None:
+        """Of one group, and of all groups of the partition: Kafka has no bound."""
+        if more <= 0:
+            return
+        held = sum(each.held_bytes for each in self._store.consumers.values())
+        if group.held_bytes + more > MOST_OF_GROUP_BYTES or held + more > MOST_BYTES:
+            raise GroupError(
+                ErrorCode.group_max_size_reached,
+                f"The members of group {group.group_id}, or of all groups of its coordinator's partition, take more "
+                "memory than they may.",
+            )
+
     def dynamic_member(self, group: ConsumerGroup, member_id: str, *, is_made: bool) -> ConsumerMember:
         found = group.members.get(member_id)
         if found is not None:
@@ -294,6 +301,8 @@ class ConsumerProtocol:
         """Whether the member reads other topics."""
         if updated is member or updated == member:
             return False
+        known = change.group.members.get(member.member_id)
+        self._check_memory(change.group, updated.held_bytes - (0 if known is None else known.held_bytes))
         change.records.append(member_record(change.group.group_id, updated))
         return updated.topics != member.topics
 
@@ -397,7 +406,7 @@ class ConsumerProtocol:
             group.needs_refresh = False
 
     def _count_rebalance(self) -> None:
-        self.rebalances += 1
+        self._store.counters.consumer_rebalances += 1
 
     def assign(
         self, now_ms: int, change: Change, member: ConsumerMember, updated: ConsumerMember

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kquorum.broker.coordinators.answers import KeyValue
 from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, ResolvedRegex
-from kquorum.broker.groups.group_log import KeyValue
 from kquorum.wire.consumer_group_records import (
     ClassicMemberMetadata,
     ClassicProtocolEntry,

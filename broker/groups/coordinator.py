@@ -6,6 +6,7 @@ Sans-IO. The adapter passes on what happened to the partitions, has shards loade
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Never
 from uuid import UUID
@@ -13,6 +14,7 @@ from uuid import UUID
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
+from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
 from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.groups.topic_metadata import TopicMetadata
@@ -42,6 +44,7 @@ class GroupCoordinator:
         self._is_closed = False
         self._timings = timings
         self.topics = TopicMetadata()
+        self.counters = GroupCounters()
         self.shards: dict[int, GroupShard] = {}
 
     @property
@@ -76,7 +79,7 @@ class GroupCoordinator:
 
     # What happens to the partitions
 
-    def handle_woken(self, woken: Mapping[TopicPartition, Wake]) -> None:
+    def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:  # noqa: ARG002 - the port's
         for topic_partition, why in woken.items():
             if topic_partition.topic != OFFSETS_TOPIC:
                 continue
@@ -103,7 +106,7 @@ class GroupCoordinator:
         assert partition is not None
         if shard is None:
             self.shards[index] = GroupShard(
-                partition, self._settings, self._new_id, self.topics, self._timings_of
+                partition, self._settings, self._new_id, self.topics, self._timings_of, self.counters
             )
         else:
             shard.leader_epoch = partition.leader_epoch
@@ -174,6 +177,16 @@ class GroupCoordinator:
         if shard.state is ShardState.ACTIVE:
             shard.end_transaction(producer_id, record_offset, is_commit=is_commit)
             shard.advance()
+
+    def figures(self) -> GroupFigures:
+        shards = self.active()
+        return GroupFigures(
+            counters=self.counters,
+            classic=Counter(group.state.value for shard in shards for group in shard.groups.values()),
+            consumer=Counter(group.state.value for shard in shards for group in shard.committed.all.values()),
+            offsets=sum(shard.offsets.count for shard in shards),
+            partitions=Counter(shard.state.name.lower() for shard in self.shards.values()),
+        )
 
     # Time
 

@@ -10,36 +10,27 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from kquorum.broker.coordinators.answers import Done, KeyValue, answer_of
 from kquorum.broker.log.errors import LogError
-from kquorum.broker.log.partition_log import AppendOrigin
+from kquorum.broker.log.partition_log import AppendOrigin, VerificationGuard
+from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import Partition
 from kquorum.wire.compression import CompressionCodec
-from kquorum.wire.data_batch import write_data_batch
+from kquorum.wire.data_batch import NO_EPOCH, NO_PRODUCER_ID, write_data_batch
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.record_parsing import Record
 
-KeyValue = tuple[bytes, bytes | None]
-Done = Callable[[ErrorCode], None]
-Replay = Callable[[int, bytes, bytes | None], None]
+Replay = Callable[[int, bytes, bytes | None, int | None], None]
 _LEADER_DOES_NOT_WAIT: Final = 1
 
-_MAPPED: Final = {
-    ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
-    ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
-    ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
-    ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
-    ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
-    ErrorCode.message_too_large: ErrorCode.unknown_server_error,
-    ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
-    ErrorCode.invalid_fetch_size: ErrorCode.unknown_server_error,
-}
 
+class TransactionOf(NamedTuple):
+    """The transaction that offsets belong to. `guard`: see `broker.transactions.guarded_appends`."""
 
-def answer_of(error: ErrorCode) -> ErrorCode:
-    """The error for members that an error of the log becomes (rules G2.20 to G2.25)."""
-    return _MAPPED.get(error, error)
+    producer: ProducerEpoch
+    guard: VerificationGuard | None
 
 
 @dataclass(slots=True)
@@ -50,8 +41,8 @@ class _Waiting:
 
 
 class GroupLog:
-    """`replay` gets each record of a write, with its offset, before the records are committed; `commit_to` the high
-    watermark, before those are answered that waited for it."""
+    """`replay` gets each record of a write, with its offset and the producer id of its transaction, before the records
+    are committed; `commit_to` the high watermark, before those are answered that waited for it."""
 
     def __init__(self, partition: Partition, replay: Replay, commit_to: Callable[[int], None]) -> None:
         self._partition = partition
@@ -69,27 +60,36 @@ class GroupLog:
         timeout_ms: int,
         codec: int = 0,
         is_replayed: bool = True,
+        transaction: TransactionOf | None = None,
     ) -> bool:
-        """One batch. `done` is called once: now if the log refuses it, in which case nothing changed. Returns whether
-        the log took it."""
+        """One batch, which belongs to `transaction` if there is one. `done` is called once: now if the log refuses the
+        batch, in which case nothing changed. Returns whether the log took it."""
         if not records:
             self.after_writes(now_ms, done, timeout_ms=timeout_ms)
             return True
         batch = write_data_batch(
             [Record(at, now_ms, key, value) for at, (key, value) in enumerate(records)],
             codec=CompressionCodec(codec),
+            producer_id=NO_PRODUCER_ID if transaction is None else transaction.producer.producer_id,
+            producer_epoch=NO_EPOCH if transaction is None else transaction.producer.epoch,
+            transactional=transaction is not None,
         )
         try:
             appended = self._partition.append(
-                now_ms, batch, required_acks=_LEADER_DOES_NOT_WAIT, origin=AppendOrigin.COORDINATOR
+                now_ms,
+                batch,
+                required_acks=_LEADER_DOES_NOT_WAIT,
+                origin=AppendOrigin.COORDINATOR,
+                guard=None if transaction is None else transaction.guard,
             )
         except LogError as error:
             done(answer_of(type(error).error_code))
             return False
         self._last_written = appended.required_offset
         if is_replayed:
+            producer_id = None if transaction is None else transaction.producer.producer_id
             for offset, (key, value) in enumerate(records, appended.batches.first_offset):
-                self._replay(offset, key, value)
+                self._replay(offset, key, value, producer_id)
         self._waiting.append(_Waiting(appended.required_offset, now_ms + timeout_ms, done))
         self.advance()
         return True

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 from uuid import UUID
 
+from kquorum.broker.coordinators.answers import KeyValue
 from kquorum.broker.groups.classic_group import CONSUMER, ClassicGroup, GroupState, Member
 from kquorum.broker.groups.consumer_group import (
     ClassicMember,
@@ -17,7 +18,6 @@ from kquorum.broker.groups.consumer_group import (
 )
 from kquorum.broker.groups.consumer_records import group_records
 from kquorum.broker.groups.group_errors import GroupError
-from kquorum.broker.groups.group_log import KeyValue
 from kquorum.broker.groups.settings import GroupSettings
 from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.wire.consumer_group_records import Assigned, Target

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.loading import LogLoad, ShardState
 from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     CONSUMER,
     ClassicGroup,
@@ -30,7 +32,7 @@ from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, 
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
 from kquorum.broker.groups.consumer_records import Change, group_tombstones
 from kquorum.broker.groups.group_errors import GroupError
-from kquorum.broker.groups.group_log import Done, GroupLog, KeyValue
+from kquorum.broker.groups.group_log import GroupLog, TransactionOf
 from kquorum.broker.groups.migration import can_downgrade, check_upgrade, downgraded, upgraded
 from kquorum.broker.groups.offsets import (
     CommittedOffset,
@@ -128,6 +130,8 @@ class Commit:
     retention_ms: int
     version: int
     offsets: Sequence[OffsetToCommit]
+    transaction: TransactionOf | None = None
+    """With one the offsets count when it is committed."""
 
 
 class ListedGroup(NamedTuple):
@@ -144,7 +148,7 @@ FetchDone = Callable[[ErrorCode, Mapping[Place, CommittedOffset], Collection[Pla
 class GroupShard:
     """Implements `broker.groups.classic_protocol.GroupStore` and `broker.groups.consumer_protocol.ConsumerStore`.
 
-    `topics` are shared by all shards, `timings` are those of a consumer group by its id.
+    `topics` and `counters` are shared by all shards, `timings` are those of a consumer group by its id.
     """
 
     def __init__(
@@ -154,6 +158,7 @@ class GroupShard:
         new_id: Callable[[], UUID],
         topics: TopicMetadata,
         timings: Callable[[str], ConsumerTimings],
+        counters: GroupCounters,
     ) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
@@ -165,7 +170,8 @@ class GroupShard:
         self.committed = CommittedGroups()
         self.topics = topics
         self.timings = timings
-        self.log = GroupLog(partition, self._replay_own, self._commit_to)
+        self.counters = counters
+        self.log = GroupLog(partition, self.replay, self._commit_to)
         self.classic = ClassicProtocol(self)
         self.consumer = ConsumerProtocol(self)
         self.classic_members = ClassicMembers(self, self.consumer)
@@ -282,9 +288,6 @@ class GroupShard:
         else:
             assert isinstance(found, UnknownKey)
             log.warning("a record of the unknown type %d is skipped", found.type)
-
-    def _replay_own(self, offset: int, key: bytes, value: bytes | None) -> None:
-        self.replay(offset, key, value)
 
     def _replay_offset(
         self, offset: int, key: OffsetKey, value: bytes | None, producer_id: int | None
@@ -407,10 +410,10 @@ class GroupShard:
         if not is_made:
             raise GroupError(ErrorCode.group_id_not_found, f"Consumer group {group_id} not found.")
         if classic is None:
-            return Change(ConsumerGroup(group_id, _note_nothing), 0)
+            return _begun(group_id)
         tombstone: KeyValue = (encode_group_key(group_id), None)
         if classic.state is GroupState.EMPTY:
-            return Change(ConsumerGroup(group_id, _note_nothing), 0, [tombstone])
+            return _begun(group_id, tombstone)
         check_upgrade(classic, self.settings)
         made, records = upgraded(classic, self.topics)
 
@@ -545,7 +548,13 @@ class GroupShard:
 
     # Writing
 
-    def write(self, now_ms: int, records: Sequence[KeyValue], done: Done) -> bool:
+    def write(
+        self,
+        now_ms: int,
+        records: Sequence[KeyValue],
+        done: Done,
+        transaction: TransactionOf | None = None,
+    ) -> bool:
         """Whether the log took them; `done` is called in any case."""
         settings = self.settings
         return self.log.write(
@@ -554,6 +563,7 @@ class GroupShard:
             done,
             timeout_ms=settings.commit_timeout_ms,
             codec=settings.compression_codec,
+            transaction=transaction,
         )
 
     def write_group(
@@ -609,7 +619,8 @@ class GroupShard:
         self, now_ms: int, commit: Commit, done: Callable[[Sequence[ErrorCode]], None]
     ) -> None:
         """`done` gets an error for each offset, in their order."""
-        error = self._may_commit(commit)
+        is_plain = commit.transaction is None
+        error = self._may_commit(commit) if is_plain else self._may_commit_in_transaction(commit)
         if error is not ErrorCode.none:
             self.after_writes(
                 now_ms,
@@ -621,7 +632,8 @@ class GroupShard:
         settings = self.settings
         group = self.groups.get(commit.group_id)
         if (
-            group is not None
+            is_plain
+            and group is not None
             and commit.member_id in group.members
             and group.state in (GroupState.STABLE, GroupState.PREPARING)
         ):
@@ -652,9 +664,27 @@ class GroupShard:
         ]
 
         def written(failed: ErrorCode) -> None:
+            if failed is ErrorCode.none:
+                self.counters.offset_commits += len(records)
             done([ErrorCode.offset_metadata_too_large if is_refused else failed for is_refused in too_large])
 
-        self.write(now_ms, records, written)
+        self.write(now_ms, records, written, commit.transaction)
+
+    def _may_commit_in_transaction(self, commit: Commit) -> ErrorCode:
+        """Rule G5.32. A producer need not say which member it works for; clients before version 3 cannot."""
+        group = self.groups.get(commit.group_id)
+        if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
+            return ErrorCode.none
+        consumers = self.consumers.get(commit.group_id)
+        if consumers is not None:
+            error = self._may_commit_as_consumer(consumers, commit)
+            # Clients of this API know no STALE_MEMBER_EPOCH.
+            return ErrorCode.illegal_generation if error is ErrorCode.stale_member_epoch else error
+        if commit.group_id in self._modern:
+            return ErrorCode.unknown_member_id
+        if group is None:
+            return ErrorCode.none if commit.generation < 0 else ErrorCode.illegal_generation
+        return check_member(group, commit.member_id, commit.instance_id, commit.generation)
 
     def _may_commit(self, commit: Commit) -> ErrorCode:
         """Rules G5.5, G5.6, G5.8 to G5.10."""
@@ -767,7 +797,13 @@ class GroupShard:
         errors = [
             ErrorCode.group_subscribed_to_topic if is_used else ErrorCode.none for is_used in subscribed
         ]
-        self.write(now_ms, records, lambda failed: done(failed, errors))
+
+        def written(failed: ErrorCode) -> None:
+            if failed is ErrorCode.none:
+                self.counters.offset_deletions += len(records)
+            done(failed, errors)
+
+        self.write(now_ms, records, written)
 
     # Groups
 
@@ -840,6 +876,7 @@ class GroupShard:
                 if not self.offsets.is_in_transaction(group.group_id, place)
                 and _has_expired(group, place, found, now_ms, retention_ms)
             ]
+            self.counters.offset_expirations += len(expired)
             records += [(encode_offset_key(OffsetKey(group.group_id, *place)), None) for place in expired]
             is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group.group_id))
             if not is_used and group.state is GroupState.EMPTY and not group.pending_ids:
@@ -863,6 +900,7 @@ class GroupShard:
         records: list[KeyValue] = [
             (encode_offset_key(OffsetKey(group_id, *place)), None) for place in expired
         ]
+        self.counters.offset_expirations += len(expired)
         is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group_id))
         return records if is_used or not group.is_empty else records + group_tombstones(group)
 
@@ -886,6 +924,11 @@ class GroupShard:
 def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     known = group.members.get(member_id)
     return ConsumerMember(member_id=member_id) if known is None else known
+
+
+def _begun(group_id: str, *records: KeyValue) -> Change:
+    group = ConsumerGroup(group_id, _note_nothing)
+    return Change(group, group.epoch, list(records))
 
 
 def _note_nothing(_group_id: str, _before: Collection[str], _after: Collection[str]) -> None:

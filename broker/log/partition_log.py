@@ -98,6 +98,15 @@ class ActiveProducer:
     """Where its open transaction begins; -1 without one."""
 
 
+class VerificationGuard:
+    """Names one wait for the transaction coordinator's word that a partition belongs to a transaction (KIP-890).
+
+    A guard is equal to itself alone, so that a late answer cannot open a transaction that was ended meanwhile.
+    """
+
+    __slots__ = ()
+
+
 class PartitionLog(Protocol):
     """One partition's log. Every error is one of `broker.log.errors`; a failed call leaves the log as it was."""
 
@@ -141,12 +150,21 @@ class PartitionLog(Protocol):
         leader_epoch: int,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> AppendedBatches:
         """Validate the batch, give it offsets and the leader's epoch, check its producer, append it.
 
-        `transaction_version` is that of the transaction that a marker ends (KIP-890, KIP-1228).
+        `guard` comes from `start_verification`. `transaction_version` is that of the transaction that a marker ends
+        (KIP-890, KIP-1228).
         """
+        ...
+
+    def start_verification(
+        self, producer_id: int, *, sequence: int, epoch: int, supports_epoch_bump: bool, now_ms: int
+    ) -> VerificationGuard | None:
+        """What the first batch of a transaction has to bring, after the coordinator's word that the partition is in
+        it; None where the transaction is open here. Raises InvalidProducerEpoch."""
         ...
 
     def active_producers(self, most: int) -> Sequence[ActiveProducer]:

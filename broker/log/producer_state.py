@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -25,7 +25,7 @@ from kquorum.broker.log.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from kquorum.broker.log.partition_log import ActiveProducer, AppendOrigin
+from kquorum.broker.log.partition_log import ActiveProducer, AppendOrigin, VerificationGuard
 from kquorum.broker.log.transactions import AbortedEntry, CompletedTransaction, OpenTransactions
 from kquorum.wire.data_batch import BatchHeader, read_data_records
 from kquorum.wire.errors import DecodeError
@@ -48,6 +48,13 @@ _VERSION: Final = 1
 _HEAD: Final = struct.Struct(">hIi")
 _CHECKED_AT: Final = 6
 _ENTRY: Final = struct.Struct(">qhiqiqiq")
+
+
+class ProducerEpoch(NamedTuple):
+    """A producer, as a request names it."""
+
+    producer_id: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +118,6 @@ class ProducerEntry:
         return ProducerEntry(self.producer_id, epoch, coordinator_epoch, timestamp_ms, _NONE, batches)
 
 
-class VerificationGuard:
-    """Names one wait for the transaction coordinator's word that a partition belongs to a transaction (KIP-890).
-
-    A guard is equal to itself alone, so that a late answer cannot open a transaction that was ended meanwhile.
-    """
-
-    __slots__ = ()
-
-
 @dataclass(slots=True)
 class _Verification:
     """A producer whose transaction is being verified, and the lowest sequence that waits for it."""
@@ -151,6 +149,15 @@ class PreparedAppend:
     """Producers whose guard has served."""
     notes: tuple[str, ...] = ()
     """What a leader would have refused; a replica takes it, and its log says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings:
+    """`verifies_transactions`: the first batch of a transaction has to bring a guard (KIP-890)."""
+
+    expiration_ms: int = DEFAULT_EXPIRATION_MS
+    max_transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS
+    verifies_transactions: bool = False
 
 
 class ProducerStates:

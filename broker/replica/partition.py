@@ -33,6 +33,7 @@ from kquorum.broker.log.partition_log import (
     Isolation,
     LogSlice,
     PartitionLog,
+    VerificationGuard,
 )
 from kquorum.broker.replica.isr import (
     UNKNOWN_BROKER_EPOCH,
@@ -318,9 +319,11 @@ class Partition:
         *,
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> LeaderAppend:
-        """Append as leader; `transaction_version` is that of the transaction that a marker ends.
+        """Append as leader; `guard` is what `start_verification` gave, `transaction_version` that of the transaction
+        that a marker ends.
 
         Raises NotLeaderOrFollower, NotEnoughReplicas (nothing is written), and what the log raises."""
         self._check_leads()
@@ -334,12 +337,26 @@ class Partition:
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
             origin=origin,
+            guard=guard,
             transaction_version=transaction_version,
         )
         if not batches.duplicate:
             self._outbox.wake(self.topic_partition, Wake.LOG_END)
             self._maybe_advance_high_watermark(now_ms)
         return LeaderAppend(batches, batches.last_offset + 1)
+
+    def start_verification(
+        self, now_ms: int, producer_id: int, *, sequence: int, epoch: int, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
+        """See `PartitionLog.start_verification`. Raises NotLeaderOrFollower too."""
+        self._check_leads()
+        return self.log.start_verification(
+            producer_id,
+            sequence=sequence,
+            epoch=epoch,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
 
     def acknowledgement(self, required_offset: int) -> ErrorCode | None:
         """What an acks=all producer may be answered whose records end at `required_offset`; None: it has to wait.

@@ -20,6 +20,7 @@ from kquorum.metadata.configs.used_by import (
     ONE_EVENT_LOOP,
     ONE_WRITE_EACH,
     TRANSACTION_COORDINATOR,
+    TWO_PHASE_COMMIT,
 )
 from kquorum.metadata.configs.validators import at_least, list_of, one_of_any_case
 
@@ -259,7 +260,7 @@ OFFSETS_TRANSACTIONS_CLASSIC_GROUPS = (
         False,
         "Whether clients may leave a transaction prepared without a time limit (KIP-939).",
         importance=Importance.LOW,
-        used_by=TRANSACTION_COORDINATOR,
+        used_by=TWO_PHASE_COMMIT,
     ),
     integer(
         "transactional.id.expiration.ms",

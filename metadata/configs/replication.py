@@ -13,10 +13,10 @@ from kquorum.metadata.configs.definition import (
 from kquorum.metadata.configs.used_by import (
     CLIENT_QUOTAS,
     CONTROLLER,
-    DATA_PLANE,
     FETCH,
     JAVA_CLASS,
     LOG_MANAGER,
+    NO_PURGATORY_LISTS,
     REPLICA_FETCHERS,
     REPLICATION,
     REPLICATION_THROTTLES,
@@ -74,7 +74,7 @@ DEFINITIONS = (
         "delete.records.purgatory.purge.interval.requests",
         1,
         "After how many finished deletions of records the waiting ones are tidied up.",
-        used_by=DATA_PLANE,
+        used_by=NO_PURGATORY_LISTS,
     ),
     long(
         "follower.replication.throttled.rate",
@@ -122,7 +122,7 @@ DEFINITIONS = (
         "producer.purgatory.purge.interval.requests",
         1000,
         "After how many finished writes the waiting ones are tidied up.",
-        used_by=DATA_PLANE,
+        used_by=NO_PURGATORY_LISTS,
     ),
     integer(
         "quota.window.num",

@@ -156,6 +156,18 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     offsets_retention_minutes: int = config_key("offsets.retention.minutes")
     offsets_topic_compression_codec: int = config_key("offsets.topic.compression.codec")
 
+    transaction_max_timeout_ms: int = config_key("transaction.max.timeout.ms")
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = config_key(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    )
+    transactional_id_expiration_ms: int = config_key("transactional.id.expiration.ms")
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = config_key(
+        "transaction.remove.expired.transaction.cleanup.interval.ms"
+    )
+    transaction_state_log_load_buffer_size: int = config_key("transaction.state.log.load.buffer.size")
+    add_partitions_to_txn_retry_backoff_ms: int = config_key("add.partitions.to.txn.retry.backoff.ms")
+    add_partitions_to_txn_retry_backoff_max_ms: int = config_key("add.partitions.to.txn.retry.backoff.max.ms")
+
     num_partitions: int = config_key("num.partitions")
     default_replication_factor: int = config_key("default.replication.factor")
     min_insync_replicas: int = config_key("min.insync.replicas")

@@ -11,8 +11,10 @@ from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
+from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, QuotaFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
 from kquorum.node.observability.health import why_not_ready
 from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
@@ -43,6 +45,10 @@ def families_of(node: NodeFigures, counts: Counts) -> Families:
         yield from broker_families(node, node.broker, counts.of_broker)
         if node.broker.quotas is not None:
             yield from quota_families(node.broker.quotas)
+        if node.broker.groups is not None:
+            yield from group_families(node.broker.groups)
+        if node.broker.transactions is not None:
+            yield from transaction_families(node.broker.transactions)
     yield from freshness_families(node)
 
 
@@ -198,6 +204,94 @@ _QUOTAS: Final = {
     ClientQuota.FETCH: ("fetch", "byte_rate", "Bytes/s of Fetch answers to consumers with a quota"),
     ClientQuota.REQUEST: ("request", "request_time", "Percent of the loop's time for clients with a quota"),
 }
+
+
+_GROUPS: Final = "kafka_server_group_coordinator_metrics_"
+_CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+_CONSUMER_STATES: Final = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+_SHARD_STATES: Final = ("loading", "active", "failed")
+
+
+def group_families(groups: GroupFigures) -> Families:
+    protocols = {"classic": sum(groups.classic.values()), "consumer": sum(groups.consumer.values())}
+    yield _labelled(f"{_GROUPS}group_count", "protocol", protocols, "Groups that this broker coordinates")
+    states = {state.lower(): groups.consumer.get(state, 0) for state in _CONSUMER_STATES}
+    yield _labelled(f"{_GROUPS}consumer_group_count", "state", states, "Groups of the consumer protocol")
+    shards = {state: groups.partitions.get(state, 0) for state in _SHARD_STATES}
+    yield _labelled(
+        f"{_GROUPS}num_partitions", "state", shards, "Partitions of __consumer_offsets that this broker leads"
+    )
+    counters = groups.counters
+    yield from gauges(
+        _GROUPS,
+        {
+            "offset_commit_count": (counters.offset_commits, "Offsets that were committed"),
+            "offset_expiration_count": (counters.offset_expirations, "Offsets that expired"),
+            "offset_deletion_count": (counters.offset_deletions, "Offsets that clients deleted"),
+            "group_completed_rebalance_count": (
+                counters.completed_rebalances,
+                "Rebalances of classic groups that ended with an assignment",
+            ),
+            "consumer_group_rebalance_count": (
+                counters.consumer_rebalances,
+                "Epochs that began in groups of the consumer protocol",
+            ),
+        },
+    )
+    yield from gauges(
+        "kafka_coordinator_group_groupmetadatamanager_",
+        {
+            "numoffsets": (groups.offsets, "Committed offsets of all groups"),
+            "numgroups": (protocols["classic"], "Groups of the classic protocol"),
+            **{
+                f"numgroups{state.lower()}": (
+                    groups.classic.get(state, 0),
+                    f"Classic groups in the state {state}",
+                )
+                for state in _CLASSIC_STATES
+            },
+        },
+    )
+
+
+def transaction_families(transactions: TransactionFigures) -> Families:
+    """Kafka has no figure for most of these."""
+    yield from gauges(
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_",
+        {
+            "unknowndestinationqueuesize": (
+                transactions.without_leader,
+                "Markers that wait for a leader or for another attempt",
+            )
+        },
+    )
+    shards = {state: transactions.partitions.get(state, 0) for state in _SHARD_STATES}
+    yield _labelled(
+        "kquorum_transactions_num_partitions",
+        "state",
+        shards,
+        "Partitions of __transaction_state that this broker leads",
+    )
+    yield from gauges(
+        "kquorum_transactions_",
+        {
+            "transactional_ids": (transactions.transactional_ids, "Transactional ids that are known here"),
+            "ongoing": (transactions.ongoing, "Open transactions"),
+            "ending": (transactions.ending, "Transactions whose markers are not all written"),
+            "aborted_by_timeout": (transactions.aborted, "Transactions whose time was over"),
+            "not_verified": (
+                transactions.not_verified,
+                "Partitions that other coordinators did not find in a transaction",
+            ),
+        },
+    )
+
+
+def _labelled(name: str, label: str, values: Mapping[str, int], words: str) -> Metric:
+    family = GaugeMetricFamily(name, words, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family
 
 
 def quota_families(quotas: QuotaFigures) -> Families:

@@ -109,6 +109,8 @@ def _broker(node: RunningNode, role: BrokerRole) -> BrokerFigures:
         skipped_records=node.skipped_records,
         offline_log_dirs=role.offline_log_dirs,
         quotas=role.quotas.figures(node.clock.now_ms()),
+        groups=role.group_figures(),
+        transactions=role.transaction_figures(),
         throttled_replication=role.throttled_replication(node.clock.now_ms()),
     )
 

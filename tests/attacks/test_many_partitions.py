@@ -12,6 +12,7 @@ from kquorum.broker.fetch.slices import SLICE_MS, Slices
 from kquorum.metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from kquorum.metadata.authorizer.denial_log import DenialLog
 from kquorum.metadata.authorizer.gate import RequestAuthorizer
+from kquorum.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kquorum.wire.messages.describe_groups import DescribeGroupsRequest
 from kquorum.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -92,6 +93,7 @@ def test_a_partition_whose_offset_is_asked_for_often_is_answered_once() -> None:
 def test_a_group_that_is_to_be_described_often_is_described_once() -> None:
     world = GroupWorld()
     assert len(world.ask_local(DescribeGroupsRequest(groups=("g",) * 5_000)).groups) == 1
+    assert len(world.ask_local(ConsumerGroupDescribeRequest(group_ids=("g",) * 5_000)).groups) == 1
 
 
 def test_producers_are_told_once_a_partition_and_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

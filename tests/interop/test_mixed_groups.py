@@ -29,6 +29,15 @@ SETTINGS = {
     "offsets.topic.replication.factor": 3,
     "offsets.topic.num.partitions": PARTITIONS,
     "group.initial.rebalance.delay.ms": 500,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 500,
+    "group.consumer.min.session.timeout.ms": 3_000,
+    "group.consumer.session.timeout.ms": 6_000,
+}
+# What a client of each protocol adds.
+PROTOCOLS: dict[str, dict[str, object]] = {
+    "classic": {"session.timeout.ms": 6_000},
+    "consumer": {"group.protocol": "consumer"},
 }
 
 
@@ -55,13 +64,13 @@ def servers(site: Site) -> str:
 
 
 @contextmanager
-def member(site: Site, group: str) -> Iterator[Consumer]:
+def member(site: Site, group: str, protocol: str) -> Iterator[Consumer]:
     consumer = Consumer(
         {
             "bootstrap.servers": servers(site),
             "group.id": group,
             "enable.auto.commit": False,
-            "session.timeout.ms": 6_000,
+            **PROTOCOLS[protocol],
         }
     )
     consumer.subscribe([TOPIC])
@@ -108,7 +117,10 @@ def committed(site: Site, group: str) -> set[int]:
     return told[-1]
 
 
-def test_groups_go_on_while_each_broker_is_killed_in_turn(kafka: Kafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_groups_go_on_while_each_broker_is_killed_in_turn(
+    kafka: Kafka, tmp_path: Path, protocol: str
+) -> None:
     release = ".".join(VERSION.split(".")[:2])
     settings = dict.fromkeys((1, *BROKERS), SETTINGS)
     layout = Layout(brokers=BROKERS, release=release, settings=settings)
@@ -121,9 +133,9 @@ def test_groups_go_on_while_each_broker_is_killed_in_turn(kafka: Kafka, tmp_path
         site.create_topic(TOPIC, BROKERS[1], PARTITIONS, replicas=3)
         await_all_in_sync(site, TOPIC)
         for group in GROUPS:
-            with member(site, group) as consumer:
+            with member(site, group, protocol) as consumer:
                 commit(consumer, 1)
-        with member(site, "living") as living:
+        with member(site, "living", protocol) as living:
             commit(living, 1)
             for number, broker_id in enumerate(BROKERS, 2):
                 await_all_in_sync(site, OFFSETS)
@@ -135,5 +147,5 @@ def test_groups_go_on_while_each_broker_is_killed_in_turn(kafka: Kafka, tmp_path
                 start(site, broker_id)
                 await_all_in_sync(site, OFFSETS)
                 for group in GROUPS:
-                    with member(site, group) as consumer:
+                    with member(site, group, protocol) as consumer:
                         commit(consumer, number)

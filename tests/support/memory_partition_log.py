@@ -27,6 +27,7 @@ from kquorum.broker.log.partition_log import (
     Isolation,
     LogSlice,
     TimestampedOffset,
+    VerificationGuard,
 )
 from kquorum.broker.log.producer_state import PreparedAppend, ProducerStates
 from kquorum.wire.errors import DecodeError
@@ -102,6 +103,7 @@ class MemoryPartitionLog:
         leader_epoch: int,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> AppendedBatches:
         self._check_space()
@@ -121,6 +123,7 @@ class MemoryPartitionLog:
             [read_batch_header(data) for data in placed],
             b"".join(placed),
             origin=origin,
+            guard=guard,
             transaction_version=transaction_version,
         )
         if prepared.duplicate is not None:
@@ -168,6 +171,18 @@ class MemoryPartitionLog:
         )
         first_offset = headers[0].base_offset if headers else -1
         return self._appended(first_offset, position, headers)
+
+    def start_verification(
+        self, producer_id: int, *, sequence: int, epoch: int, supports_epoch_bump: bool, now_ms: int
+    ) -> VerificationGuard | None:
+        self._check_disk()
+        return self.producers.start_verification(
+            producer_id,
+            sequence=sequence,
+            epoch=epoch,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
 
     def active_producers(self, most: int) -> list[ActiveProducer]:
         return self.producers.active(most)

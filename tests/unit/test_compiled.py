@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.compiled import MANIFEST, CompiledFinder, source_digest, use
+from kquorum.compiled import MANIFEST, PYTHON, CompiledFinder, source_digest, use
 from tests.support.tree import PACKAGES
 from tools.compile_modules import ROOT, build, sources
 
@@ -20,7 +20,7 @@ def built(tmp_path: Path) -> Path:
     """A folder with a manifest, and a source beside it."""
     (tmp_path / "raft").mkdir()
     (tmp_path / SOURCE).write_text("X = 1\n")
-    write(tmp_path, python=sys.version)
+    write(tmp_path, python=PYTHON)
     return tmp_path
 
 

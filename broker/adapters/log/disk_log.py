@@ -40,8 +40,14 @@ from kquorum.broker.log.partition_log import (
     Isolation,
     LogSlice,
     TimestampedOffset,
+    VerificationGuard,
 )
-from kquorum.broker.log.producer_state import KeptBatch, PreparedAppend, ProducerStates, VerificationGuard
+from kquorum.broker.log.producer_state import (
+    KeptBatch,
+    PreparedAppend,
+    ProducerSettings,
+    ProducerStates,
+)
 from kquorum.broker.log.transactions import AbortedEntry, aborted_between, last_stable_offset
 from kquorum.broker.log.validation import analyze, validate_and_assign
 from kquorum.storage.durable_files import remove_file, replace_file, sync_folder
@@ -150,7 +156,7 @@ class DiskLog:
         log_start_offset: int = 0,
         was_cleaned: bool = False,
         now_ms: int,
-        producer_expiration_ms: int = 86_400_000,
+        producers: ProducerSettings | None = None,
         roll_jitter_ms: int = 0,
     ) -> DiskLog:
         """Open a folder, which is made if it is not there. `is_clean`: the log directory was stopped in order.
@@ -168,12 +174,17 @@ class DiskLog:
                     f"{folder} holds the topic with the id {found_id}, not {topic_id}: it is of a deleted topic "
                     "of this name; move the folder away"
                 )
-            producers = ProducerStates(expiration_ms=producer_expiration_ms)
+            settings = producers or ProducerSettings()
+            states = ProducerStates(
+                expiration_ms=settings.expiration_ms,
+                max_transaction_timeout_ms=settings.max_transaction_timeout_ms,
+                verifies_transactions=settings.verifies_transactions,
+            )
             loaded = Loading(
                 folder,
                 log_dir.fs,
                 config,
-                producers,
+                states,
                 now_ms,
                 is_clean,
                 recovery_point,
@@ -321,8 +332,6 @@ class DiskLog:
         guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> AppendedBatches:
-        """`guard` is what `producers.start_verification` gave for the first batch of a transaction (KIP-890);
-        `transaction_version` that of a WriteTxnMarkers request."""
         self._check_usable()
         analysis = analyze(records, origin=origin, max_message_bytes=self._config.max_message_bytes)
         validated = validate_and_assign(
@@ -388,6 +397,18 @@ class DiskLog:
             prepared,
             now_ms=now_ms,
             max_timestamp_ms=max(each.max_timestamp_ms for each in headers),
+        )
+
+    def start_verification(
+        self, producer_id: int, *, sequence: int, epoch: int, supports_epoch_bump: bool, now_ms: int
+    ) -> VerificationGuard | None:
+        self._check_usable()
+        return self._producers.start_verification(
+            producer_id,
+            sequence=sequence,
+            epoch=epoch,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
         )
 
     def _nothing_appended(self) -> AppendedBatches:

@@ -26,6 +26,7 @@ from kquorum.broker.log.compaction import SLOT_BYTES
 from kquorum.broker.log.errors import CorruptRecord, KafkaStorageError, LogError
 from kquorum.broker.log.folder_names import FolderKind, folder_name, marked_folder_name, parse_folder_name
 from kquorum.broker.log.log_config import LogConfig
+from kquorum.broker.log.producer_state import ProducerSettings
 from kquorum.storage.durable_files import list_names, remove_file, replace_file, sync_folder
 from kquorum.storage.errors import (
     EnvironmentFault,
@@ -171,7 +172,7 @@ class LogManager:
         config_of: Callable[[str], LogConfig],
         intervals: ManagerIntervals | None = None,
         cleaner: CleanerSettings | None = None,
-        producer_expiration_ms: int = 86_400_000,
+        producers: ProducerSettings | None = None,
         delete_delay_ms: int = 60_000,
         new_uuid: Callable[[], UUID] = uuid4,
         jitter_below: Callable[[int], int] = lambda _limit: 0,
@@ -182,7 +183,7 @@ class LogManager:
         self._intervals = intervals or ManagerIntervals()
         self._cleaner = cleaner or CleanerSettings()
         self._cleaning: Cleaning | None = None
-        self._producer_expiration_ms = producer_expiration_ms
+        self._producers = producers
         self._delete_delay_ms = delete_delay_ms
         self._new_uuid = new_uuid
         self._jitter_below = jitter_below
@@ -345,7 +346,7 @@ class LogManager:
             log_start_offset=0 if is_new else directory.log_starts.get(name, 0),
             was_cleaned=name in directory.cleaned,
             now_ms=now_ms,
-            producer_expiration_ms=self._producer_expiration_ms,
+            producers=self._producers,
             roll_jitter_ms=self._jitter_below(jitter_limit) if jitter_limit else 0,
         )
         if log.recovery_point < directory.points_on_disk.get(name, 0):

@@ -58,15 +58,49 @@ def describe(
     bootstrap_server: BootstrapServer = None,
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Show the group again and again, until Ctrl-C; with --json a line each."
+        ),
+    ] = False,
+    interval_ms: Annotated[
+        int, typer.Option("--interval-ms", min=100, help="With --watch: the time from one look to the next.")
+    ] = 2_000,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="With --watch: end after this many looks.")
+    ] = None,
 ) -> None:
-    """Show the members of a classic group, and for each partition the committed offset, the end, and the lag."""
-    from kquorum.cli.output import print_json
+    """Show the members of a group, and for each partition the committed offset, the end, and the lag.
 
-    found = _ask(config, bootstrap_server, timeout_ms, lambda client: client.describe(group))
-    if as_json:
-        print_json(asdict(found) | {"offsets": [_as_json(each) for each in found.offsets]})
+    Of a consumer group also its epochs, and what each member is to have.
+    """
+    from kquorum.cli.output import json_text, print_json, say
+
+    if not watch:
+        found = _ask(config, bootstrap_server, timeout_ms, lambda client: client.describe(group))
+        if as_json:
+            print_json(_view_as_json(found))
+        else:
+            _show(found)
         return
-    _show(found)
+
+    async def look(client: "GroupClient") -> None:
+        import asyncio
+
+        looks = 0
+        while True:
+            found = await client.describe(group)
+            if as_json:
+                say(json_text(_view_as_json(found), separators=(",", ":")))
+            else:
+                _show(found)
+            looks += 1
+            if looks == limit:
+                return
+            await asyncio.sleep(interval_ms / 1000)
+
+    _ask(config, bootstrap_server, timeout_ms, look)
 
 
 @groups_app.command("reset-offsets")
@@ -161,6 +195,10 @@ def _ask(
     return asyncio.run(work())
 
 
+def _view_as_json(found: "GroupView") -> dict[str, object]:
+    return asdict(found) | {"offsets": [_as_json(each) for each in found.offsets]}
+
+
 def _as_json(offset: "GroupOffset") -> dict[str, object]:
     return asdict(offset) | {"lag": offset.lag}
 
@@ -170,13 +208,49 @@ def _show(found: "GroupView") -> None:
     from kquorum.wire.wording import counted
 
     protocol = f", protocol {found.protocol}" if found.protocol else ""
-    say(f"group {found.group}: {found.state}{protocol}, coordinated by broker {found.coordinator}")
-    if found.members:
+    epochs = ""
+    if found.epoch is not None:
+        protocol = f", assignor {found.protocol}"
+        epochs = f", epoch {found.epoch}, assignment epoch {found.assignment_epoch}"
+    say(
+        f"{found.type} group {found.group}: {found.state}{protocol}{epochs}, coordinated by broker "
+        f"{found.coordinator}"
+    )
+    if found.members and found.epoch is None:
         print_table(
             counted(len(found.members), "member"),
             ("member", "instance", "client", "host", "#partitions"),
             [
                 (each.member_id, each.instance_id, each.client_id, each.host, len(each.partitions))
+                for each in found.members
+            ],
+        )
+    elif found.members:
+        print_table(
+            counted(len(found.members), "member"),
+            (
+                "member",
+                "instance",
+                "client",
+                "host",
+                "speaks",
+                "#epoch",
+                "#has",
+                "#is to have",
+                "subscription",
+            ),
+            [
+                (
+                    each.member_id,
+                    each.instance_id,
+                    each.client_id,
+                    each.host,
+                    "classic" if each.speaks_classic else "consumer",
+                    each.epoch,
+                    len(each.partitions),
+                    len(each.target or ()),
+                    each.subscription,
+                )
                 for each in found.members
             ],
         )
@@ -197,7 +271,10 @@ COMMAND = Command(
     place=10,
     examples={
         "list": ("kquorum groups list -b localhost:9092",),
-        "describe": ("kquorum groups describe readers -b localhost:9092",),
+        "describe": (
+            "kquorum groups describe readers -b localhost:9092",
+            "kquorum groups describe readers -c quorum.toml --watch --interval-ms 1000",
+        ),
         "reset-offsets": ("kquorum groups reset-offsets readers -t orders --to end -c quorum.toml",),
         "delete": ("kquorum groups delete readers -b localhost:9092",),
     },

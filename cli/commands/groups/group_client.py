@@ -1,21 +1,25 @@
 """Consumer groups as a client of brokers sees and changes them: each request goes to the group's coordinator."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kquorum.cli.clients.cluster_client import ClusterClient
-from kquorum.cli.clients.partition_client import PartitionClient, Passing
+from kquorum.cli.clients.coordinator_client import CoordinatedKey, CoordinatorClient, check
 from kquorum.cli.failures import CliError
-from kquorum.node.config.addresses import HostPort
-from kquorum.wire.errors import DecodeError
+from kquorum.wire.errors import DecodeError, UnsupportedVersion
 from kquorum.wire.message_codec import decode
-from kquorum.wire.message_schema import R, Request
+from kquorum.wire.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+)
+from kquorum.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from kquorum.wire.messages.consumer_group_describe import Member as ConsumerMember
 from kquorum.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kquorum.wire.messages.delete_groups import DeleteGroupsRequest
 from kquorum.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from kquorum.wire.messages.error_codes import ErrorCode
-from kquorum.wire.messages.find_coordinator import FindCoordinatorRequest
 from kquorum.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from kquorum.wire.messages.metadata import MetadataRequest
 from kquorum.wire.messages.offset_commit import (
@@ -26,13 +30,9 @@ from kquorum.wire.messages.offset_commit import (
 from kquorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 _LATEST: Final = -1
-_PASSING: Final = frozenset(
-    {
-        ErrorCode.coordinator_not_available,
-        ErrorCode.coordinator_load_in_progress,
-        ErrorCode.not_coordinator,
-    }
-)
+# What a coordinator says that has no consumer group of the name, or knows none.
+_NO_CONSUMER_GROUP: Final = frozenset({ErrorCode.group_id_not_found, ErrorCode.unsupported_version})
+_CLASSIC_MEMBER: Final = 0
 Place = tuple[str, int]
 
 
@@ -43,6 +43,13 @@ class GroupMember:
     client_id: str
     host: str
     partitions: tuple[Place, ...]
+    target: tuple[Place, ...] | None = None
+    """What the member is to have; None in a classic group, whose members have what they are to have."""
+    epoch: int | None = None
+    speaks_classic: bool = True
+    subscription: str | None = None
+    """The topics that it names, and its regular expression; None if the coordinator does not say."""
+    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +69,32 @@ class GroupOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
+    """`protocol` is the assignor. `type` is classic or consumer; only a consumer group has epochs."""
+
     group: str
     state: str
     protocol: str
     coordinator: int
     members: tuple[GroupMember, ...]
     offsets: tuple[GroupOffset, ...]
+    type: str = "classic"
+    epoch: int | None = None
+    assignment_epoch: int | None = None
 
 
-class GroupClient(PartitionClient):
+class GroupClient(CoordinatorClient):
     """`timeout_ms` bounds each call. Used within `async with`."""
+
+    key_type = CoordinatedKey.GROUP
 
     async def groups(self) -> list[ListedGroup]:
         """Of all brokers, by name."""
 
         async def ask() -> list[ListedGroup]:
             found: dict[str, ListedGroup] = {}
-            for broker_id in await self._look_up_brokers():
+            for broker_id in await self.look_up_brokers():
                 answer = await self._call(await self._connection(broker_id), ListGroupsRequest())
-                _check(answer.error_code, f"broker {broker_id}")
+                check(answer.error_code, f"broker {broker_id}")
                 found.update((each.group_id, each) for each in answer.groups)
             return [found[name] for name in sorted(found)]
 
@@ -88,27 +102,18 @@ class GroupClient(PartitionClient):
 
     async def describe(self, group: str) -> GroupView:
         """Raises CliError for a group that is not there."""
-        coordinator, described = await self._described(group)
-        members = tuple(
-            GroupMember(
-                member_id=each.member_id,
-                instance_id=each.group_instance_id,
-                client_id=each.client_id,
-                host=each.client_host.removeprefix("/"),
-                partitions=_assigned(each.member_assignment),
-            )
-            for each in described.members
+        coordinator, found = await self._described(group)
+        view = (
+            _classic_view(coordinator, found)
+            if isinstance(found, DescribedGroup)
+            else _view(coordinator, found)
         )
         committed = await self.committed(group)
-        owners = {place: member.member_id for member in members for place in member.partitions}
+        owners = {place: member.member_id for member in view.members for place in member.partitions}
         places = sorted({*committed, *owners})
         ends = await self.ends(places)
-        return GroupView(
-            group=group,
-            state=described.group_state,
-            protocol=described.protocol_data,
-            coordinator=coordinator,
-            members=members,
+        return replace(
+            view,
             offsets=tuple(
                 GroupOffset(
                     topic=place[0],
@@ -125,9 +130,9 @@ class GroupClient(PartitionClient):
         async def ask() -> dict[Place, int]:
             asked = OffsetFetchRequestGroup(group_id=group, topics=None)
             request = OffsetFetchRequest(groups=(asked,), require_stable=True)
-            answer = await self._at_coordinator(group, request)
+            answer = await self.at_coordinator(group, request)
             [found] = answer.groups
-            _check(found.error_code, f"group {group}")
+            check(found.error_code, f"group {group}")
             names = await self._names() if any(not topic.name for topic in found.topics) else {}
             return {
                 (topic.name or names.get(topic.topic_id.hex, topic.topic_id.hex), each.partition_index): (
@@ -173,59 +178,50 @@ class GroupClient(PartitionClient):
         )
 
         async def ask() -> None:
-            answer = await self._at_coordinator(group, request)
+            answer = await self.at_coordinator(group, request)
             for topic in answer.topics:
                 for each in topic.partitions:
                     if each.error_code is ErrorCode.unknown_member_id:
                         raise CliError(f"group {group} has members: stop them before its offsets are reset")
-                    _check(each.error_code, f"group {group}")
+                    check(each.error_code, f"group {group}")
 
         await self._until_it_passes(ask, f"committing offsets of group {group}")
 
     async def delete(self, group: str) -> None:
         async def ask() -> None:
-            answer = await self._at_coordinator(group, DeleteGroupsRequest(groups_names=(group,)))
+            answer = await self.at_coordinator(group, DeleteGroupsRequest(groups_names=(group,)))
             [result] = answer.results
             if result.error_code is ErrorCode.non_empty_group:
                 raise CliError(f"group {group} has members: stop them before the group is deleted")
             if result.error_code is ErrorCode.group_id_not_found:
                 raise CliError(f"there is no group {group}")
-            _check(result.error_code, f"group {group}")
+            check(result.error_code, f"group {group}")
 
         await self._until_it_passes(ask, f"deleting group {group}")
 
     # Parts
 
-    async def _described(self, group: str) -> tuple[int, DescribedGroup]:
-        async def ask() -> tuple[int, DescribedGroup]:
-            coordinator = await self._coordinator(group)
-            request = DescribeGroupsRequest(groups=(group,))
-            answer = await self._call(await self._connection(coordinator), request)
-            [described] = answer.groups
+    async def _described(self, group: str) -> tuple[int, DescribedGroup | ConsumerGroup]:
+        """As a consumer group; if it is none, or the coordinator knows none, as a classic one."""
+
+        async def ask() -> tuple[int, DescribedGroup | ConsumerGroup]:
+            coordinator = await self.coordinator(group)
+            connection = await self._connection(coordinator)
+            with suppress(UnsupportedVersion):
+                answer = await self._call(connection, ConsumerGroupDescribeRequest(group_ids=(group,)))
+                [consumers] = answer.groups
+                if consumers.error_code not in _NO_CONSUMER_GROUP:
+                    check(consumers.error_code, f"group {group}")
+                    return coordinator, consumers
+            classic = await self._call(connection, DescribeGroupsRequest(groups=(group,)))
+            [described] = classic.groups
             is_absent = described.error_code is ErrorCode.group_id_not_found
             if is_absent or described.group_state == "Dead":
-                raise CliError(f"there is no classic group {group}")
-            _check(described.error_code, f"group {group}")
+                raise CliError(f"there is no consumer group {group}, and no classic one")
+            check(described.error_code, f"group {group}")
             return coordinator, described
 
         return await self._until_it_passes(ask, f"describing group {group}")
-
-    async def _at_coordinator(self, group: str, request: Request[R]) -> R:
-        return await self._call(await self._connection(await self._coordinator(group)), request)
-
-    async def _coordinator(self, group: str) -> int:
-        await self._look_up_brokers()
-        async with ClusterClient(self._addresses, self._timeout_ms) as cluster:
-            answer = await cluster.ask(FindCoordinatorRequest(coordinator_keys=(group,)))
-        [found] = answer.coordinators
-        _check(found.error_code, f"group {group}")
-        return found.node_id
-
-    async def _look_up_brokers(self) -> Sequence[int]:
-        async with ClusterClient(self._addresses, self._timeout_ms) as cluster:
-            found = await cluster.ask(MetadataRequest(topics=(), allow_auto_topic_creation=False))
-        self._brokers = {broker.node_id: HostPort(broker.host, broker.port) for broker in found.brokers}
-        return sorted(self._brokers)
 
     async def _names(self) -> dict[str, str]:
         async with ClusterClient(self._addresses, self._timeout_ms) as cluster:
@@ -233,11 +229,67 @@ class GroupClient(PartitionClient):
         return {topic.topic_id.hex: topic.name or "" for topic in found.topics}
 
 
-def _check(error: ErrorCode, what: str) -> None:
-    if error in _PASSING:
-        raise Passing(error.name)
-    if error is not ErrorCode.none:
-        raise CliError(f"{what}: {error.name.upper()}")
+def _classic_view(coordinator: int, found: DescribedGroup) -> GroupView:
+    return GroupView(
+        group=found.group_id,
+        state=found.group_state,
+        protocol=found.protocol_data,
+        coordinator=coordinator,
+        members=tuple(
+            GroupMember(
+                member_id=each.member_id,
+                instance_id=each.group_instance_id,
+                client_id=each.client_id,
+                host=each.client_host.removeprefix("/"),
+                partitions=_assigned(each.member_assignment),
+            )
+            for each in found.members
+        ),
+        offsets=(),
+    )
+
+
+def _view(coordinator: int, found: ConsumerGroup) -> GroupView:
+    return GroupView(
+        group=found.group_id,
+        state=found.group_state,
+        protocol=found.assignor_name,
+        coordinator=coordinator,
+        members=tuple(
+            GroupMember(
+                member_id=each.member_id,
+                instance_id=each.instance_id,
+                client_id=each.client_id,
+                host=each.client_host.removeprefix("/"),
+                partitions=_places(each.assignment),
+                target=_places(each.target_assignment),
+                epoch=each.member_epoch,
+                speaks_classic=each.member_type == _CLASSIC_MEMBER,
+                subscription=_subscription(each),
+                rack=each.rack_id,
+            )
+            for each in found.members
+        ),
+        offsets=(),
+        type="consumer",
+        epoch=found.group_epoch,
+        assignment_epoch=found.assignment_epoch,
+    )
+
+
+def _subscription(member: ConsumerMember) -> str:
+    parts = [*member.subscribed_topic_names]
+    if member.subscribed_topic_regex:
+        parts.append(f"/{member.subscribed_topic_regex}/")
+    return " ".join(parts)
+
+
+def _places(assignment: Assignment) -> tuple[Place, ...]:
+    return tuple(
+        (topic.topic_name, partition)
+        for topic in assignment.topic_partitions
+        for partition in topic.partitions
+    )
 
 
 def _assigned(assignment: bytes) -> tuple[Place, ...]:

@@ -13,6 +13,7 @@ from kquorum.broker.log.partition_log import AppendOrigin
 from kquorum.broker.log.producer_state import ProducerStates, decode_snapshot
 from kquorum.broker.log.transactions import AbortedEntry, decode_entries
 from kquorum.cli.clients.record_text import record_as_json
+from kquorum.cli.commands.log.internal_records import DECODERS
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import json_text, print_json, print_table, remark, say, utc_text
 from kquorum.spark_replay.decode.files import map_listed, read_listed
@@ -184,7 +185,7 @@ def _batch_rows(
         return
     for record in read_data_records(data, 0, header):
         if (start is None or record.offset >= start) and (end is None or record.offset < end):
-            yield {**_record_fields(header, record, values=request.values), **place}
+            yield {**_record_fields(header, record, _topic_of(path), values=request.values), **place}
 
 
 def _batch_fields(header: BatchHeader) -> dict[str, Any]:
@@ -208,7 +209,15 @@ def _batch_fields(header: BatchHeader) -> dict[str, Any]:
     }
 
 
-def _record_fields(header: BatchHeader, record: Record, *, values: bool) -> dict[str, Any]:
+def _topic_of(segment: Path) -> str:
+    """The topic that the folder is named after; empty for a file elsewhere."""
+    try:
+        return parse_folder_name(segment.resolve().parent.name).topic
+    except ValueError:
+        return ""
+
+
+def _record_fields(header: BatchHeader, record: Record, topic: str, *, values: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"offset": record.offset, "timestamp_ms": record.timestamp_ms}
     if header.has_producer_id:
         told |= {"producer_id": header.producer_id, "producer_epoch": header.producer_epoch}
@@ -221,6 +230,8 @@ def _record_fields(header: BatchHeader, record: Record, *, values: bool) -> dict
         return {"kind": "marker", **told, "marker": word, "coordinator_epoch": marker.coordinator_epoch}
     if header.is_transactional:
         told["is_transactional"] = True
+    if topic in DECODERS:
+        return {"kind": "record", **told, **DECODERS[topic](record)}
     shown = record_as_json(0, record)
     for name in ("partition", "offset", "timestamp_ms", "timestamp"):
         shown.pop(name, None)

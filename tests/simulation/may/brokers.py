@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from kquorum.cli.commands.may.action import Action
 from kquorum.cli.commands.may.decision import (
-    Action,
     BrokerView,
     ClusterView,
     PartitionView,
@@ -34,6 +34,8 @@ from tests.simulation.partitions.world import (
 LONGEST_GAP_MS = 1_500
 """Between two acknowledgements of a partition: a change of the leader takes heartbeats, metadata and fetches."""
 AWAY_MS = 2_500
+SETTLE_MS = 130
+"""Longer than a message takes in any weather."""
 WINDOW_MS = 160
 """The looking takes so long: two heartbeats and more."""
 # An unclean election loses records whatever an operator does.
@@ -96,6 +98,8 @@ class Operator:
     def carry_out(self, wish: Wish, *, force: bool = False) -> bool:
         """Whether it was allowed. Raises InvariantBroken if what was done does harm."""
         world = self.world
+        # What a broker sent before it died must not look like a sign of life.
+        world.run_until(world.now_ms + SETTLE_MS)
         since_ms = world.now_ms
         world.run_until(since_ms + WINDOW_MS)
         view = view_of(world, since_ms)

@@ -82,6 +82,11 @@ def _kill(*broker_ids: int, after_ms: int = 1_000) -> Callable[[PartitionWorld],
     return prepare
 
 
+def _kill_the_leader(world: PartitionWorld) -> None:
+    """Just before the operator looks: no controller has fenced it when the answer is given."""
+    world.at(brokers.SETTLE_MS - 20, world.brokers[1].kill)
+
+
 def _reassign(world: PartitionWorld) -> None:
     """To a broker that has no replica yet and hears no metadata, so that this takes long."""
     world.brokers[3].metadata_held_until_ms = world.now_ms + 900
@@ -93,13 +98,13 @@ def _lose_all_but_two(world: PartitionWorld) -> None:
     _kill(2, 3, 1)(world)
     world.revive(world.brokers[2])
     world.run_until(world.now_ms + 400)
-    world.at(brokers.WINDOW_MS + 100, world.revive, world.brokers[1])
+    world.at(brokers.SETTLE_MS + brokers.WINDOW_MS + 100, world.revive, world.brokers[1])
 
 
 def _come_back(world: PartitionWorld) -> None:
     """Broker 3 is alive again when the operator asks, and not yet in the ISR, where it is needed."""
     _kill(3)(world)
-    world.at(brokers.WINDOW_MS - 4, world.revive, world.brokers[3])
+    world.at(brokers.SETTLE_MS + brokers.WINDOW_MS - 4, world.revive, world.brokers[3])
 
 
 STOP, FORMAT, REMOVE = Action.STOP, Action.FORMAT, Action.REMOVE
@@ -109,7 +114,7 @@ BROKER_STORIES = (
     BrokerStory(Why.BELOW_MIN_ISR, brokers.Wish(STOP, (2, 3)), _nothing),
     BrokerStory(Why.LAST_COPY, brokers.Wish(FORMAT, (1,)), _nothing, replicas=1, min_isr=1),
     BrokerStory(Why.LAST_COPY, brokers.Wish(FORMAT, (1,)), _kill(2), replicas=2, min_isr=1),
-    BrokerStory(Why.LEADER_SILENT, brokers.Wish(STOP, (3,)), _kill(1, after_ms=1)),
+    BrokerStory(Why.LEADER_SILENT, brokers.Wish(STOP, (3,)), _kill_the_leader),
     BrokerStory(Why.LEADERLESS, brokers.Wish(STOP, (2,)), _lose_all_but_two),
     BrokerStory(Why.UNDER_MIN_ISR, brokers.Wish(STOP, (3,)), _come_back, min_isr=3),
     BrokerStory(Why.REASSIGNMENT, brokers.Wish(STOP, (3,)), _reassign, replicas=2),

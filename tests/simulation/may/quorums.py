@@ -217,8 +217,8 @@ def simulate(seed: int, *, questions: int = 3, is_traced: bool = False) -> Count
     trace: list[str] = []
     try:
         world = World(seed, options, is_traced=is_traced, trace=trace)
-        for action in schedule:
-            world.at(action.at_ms, carry_out, world, action)
+        for fault in schedule:
+            world.at(fault.at_ms, carry_out, world, fault)
         world.clients.begin()
         world.run_until(draw.randint(options.faults_until_ms // 4, options.faults_until_ms))
         controllers = [host for host in world.hosts.values() if host.can_be_voter]

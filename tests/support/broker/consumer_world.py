@@ -18,6 +18,13 @@ from kquorum.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     RequestTopicPartitions,
 )
+from kquorum.wire.messages.delete_groups import DeleteGroupsRequest
+from kquorum.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kquorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from kquorum.wire.offsets_records import GroupKey, ModernKey, decode_group_value, decode_key
 from tests.support.broker.data_world import ORDERS, ORDERS_ID, Asked
@@ -27,7 +34,6 @@ from tests.support.images import partition_record, topic_records
 SESSION_MS = 45_000
 INTERVAL_MS = 1_000
 REBALANCE_MS = 60_000
-NOT_SAID = object()
 
 
 class ConsumerWorld(GroupWorld):
@@ -90,6 +96,26 @@ class ConsumerWorld(GroupWorld):
         request = ConsumerGroupDescribeRequest(group_ids=(group_id,), **fields)
         [found] = self.ask_local(request).groups
         return found
+
+    def delete(self, group_id: str = GROUP) -> str:
+        [result] = self.ask(DeleteGroupsRequest(groups_names=(group_id,))).answer.results
+        name: str = result.error_code.name
+        return name
+
+    def delete_offset(self, index: int = 0) -> str:
+        partition = OffsetDeleteRequestPartition(partition_index=index)
+        topics = (OffsetDeleteRequestTopic(name=ORDERS, partitions=(partition,)),)
+        answer = self.ask(OffsetDeleteRequest(group_id=GROUP, topics=topics)).answer
+        [topic] = answer.topics
+        name: str = topic.partitions[0].error_code.name
+        return name
+
+    def fetch_as(self, member_id: str | None, epoch: int, *, stable: bool = False) -> str:
+        """The error of a member that reads the offsets."""
+        group = OffsetFetchRequestGroup(group_id=GROUP, member_id=member_id, member_epoch=epoch, topics=None)
+        [found] = self.ask(OffsetFetchRequest(groups=(group,), require_stable=stable), 9).answer.groups
+        name: str = found.error_code.name
+        return name
 
     def state(self, group_id: str = GROUP) -> tuple[str, int, int]:
         """In words, the group epoch, the assignment epoch."""

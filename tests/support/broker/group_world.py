@@ -111,7 +111,7 @@ class GroupWorld(DataWorld):
         while woken := self.replicas.outbox.take_woken():
             self.plane.waits.wake(self.now_ms, woken)
             if groups is not None:
-                groups.handle_woken(woken)
+                groups.handle_woken(self.now_ms, woken)
         while groups is not None and groups.load_some(self.now_ms):
             pass
 
@@ -189,7 +189,7 @@ class GroupWorld(DataWorld):
         self.groups = self.new_coordinator()
         self.groups.begin(self.image)
         for index in (0, 1):
-            self.groups.handle_woken({TopicPartition(OFFSETS_TOPIC, index): Wake.ROLE})
+            self.groups.handle_woken(self.now_ms, {TopicPartition(OFFSETS_TOPIC, index): Wake.ROLE})
         self.settle()
 
     # Members

@@ -6,7 +6,6 @@ from kquorum.broker.apis.api import Refused
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.wire.message_codec import encode
 from kquorum.wire.messages.error_codes import ErrorCode
-from kquorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.apis import message_types, supported_versions
 from tests.support.api_calls import as_read, read_answer
@@ -26,8 +25,6 @@ FINAL = {
     ErrorCode.transactional_id_not_found,
     ErrorCode.unsupported_version,
 }
-# Where the truth is no error: nothing is listed.
-TRUTHS = {(ApiKey.LIST_TRANSACTIONS, version) for version in range(3)}
 REFUSALS = {api_key: api.refuse for api_key, api in BROKER_APIS.items() if isinstance(api, Refused)}
 VERSIONS = [
     (api_key, version)
@@ -43,14 +40,8 @@ def test_every_version_is_refused_for_good(api_key: ApiKey, version: int) -> Non
     assert refused is not None
     answer = read_answer(api_key, version, refused)
     codes = set(error_codes(answer)) - {ErrorCode.none}
-    assert bool(codes) is ((api_key, version) not in TRUTHS)
+    assert codes
     assert codes <= FINAL
-
-
-def test_unknown_states_of_transactions_are_named() -> None:
-    request = ListTransactionsRequest(state_filters=("Ongoing", "Gone"))
-    answer = REFUSALS[ApiKey.LIST_TRANSACTIONS](request, 2)
-    assert answer == ListTransactionsResponse(unknown_state_filters=("Gone",))
 
 
 def error_codes(entity: object) -> list[ErrorCode]:

@@ -77,7 +77,8 @@ def test_a_producer_that_goes_away_waits_no_longer() -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"transactional_id": "mine"}, "transactional_id_authorization_failed"),
+        ({"transactional_id": "mine"}, "invalid_transaction_timeout"),
+        ({"transactional_id": "mine", "transaction_timeout_ms": 1}, "invalid_transaction_timeout"),
         ({"transactional_id": ""}, "invalid_request"),
         ({"producer_id": 5}, "invalid_request"),
     ],

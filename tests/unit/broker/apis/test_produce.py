@@ -164,7 +164,7 @@ class TestShape:
         assert error(produce(DataWorld(), (0, records), acks=1, version=version)).name == expected
 
 
-def test_a_transactional_batch_is_refused_as_long_as_there_are_no_transactions() -> None:
+def test_a_transactional_batch_of_no_transactional_id_refuses_the_whole_request() -> None:
     records = data("a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
     world = DataWorld()
     asked = produce(world, (0, records), (1, data("b")), acks=1)

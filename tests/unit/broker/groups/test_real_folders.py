@@ -12,7 +12,9 @@ def loaded(log: Path) -> GroupShard:
     world = GroupWorld()
     partition = world.offsets_partition()
     groups = world.groups
-    shard = GroupShard(partition, lambda: world.settings, world.new_id, groups.topics, world.timings)
+    shard = GroupShard(
+        partition, lambda: world.settings, world.new_id, groups.topics, world.timings, groups.counters
+    )
     data = log.read_bytes()
     for position, header in data_headers(data):
         shard._replay_batch(data, position, header)

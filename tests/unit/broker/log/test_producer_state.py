@@ -14,13 +14,12 @@ from kquorum.broker.log.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from kquorum.broker.log.partition_log import AppendOrigin
+from kquorum.broker.log.partition_log import AppendOrigin, VerificationGuard
 from kquorum.broker.log.producer_state import (
     KeptBatch,
     PreparedAppend,
     ProducerEntry,
     ProducerStates,
-    VerificationGuard,
     decode_snapshot,
     encode_snapshot,
 )

@@ -128,6 +128,8 @@ DEFAULTS_ELSEWHERE = {
     ("broker/replica/partition.py", "min_insync_replicas"),
     ("broker/replica/replica_manager.py", "num_replica_fetchers"),
     ("storage/partition_segment.py", "index_interval_bytes"),
+    # Of a source without brokers; a node passes its own.
+    ("node/inspect_source.py", "min_insync_replicas"),
     # Of a client.
     ("cli/commands/demo/kafka_client.py", "request_timeout_ms"),
 }

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.network.limits import ServerCounters
 from kquorum.node.commit_watch import Freshness
-from kquorum.node.observability.families import BROKER_STATES, families_of, quota_families
+from kquorum.node.observability.families import BROKER_STATES, families_of, group_families, quota_families
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, Latency, QuorumFigures
 from kquorum.node.observability.gather import quorum_state
 from kquorum.node.observability.listener_families import listener_families
@@ -163,6 +164,38 @@ def test_the_quotas_of_clients_have_kafkas_names() -> None:
         "request_throttle_time": ("bob", "app", 16),
         "request_queue_size": (3,),
         "request_exempt_request_time": (17,),
+    }
+
+
+def test_the_groups_have_kafkas_names() -> None:
+    figures = GroupFigures(
+        counters=GroupCounters(11, 12, 13, 14, 15),
+        classic={"Stable": 2, "Empty": 1},
+        consumer={"Reconciling": 4},
+        offsets=16,
+        partitions={"active": 5, "loading": 6},
+    )
+    told = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in group_families(figures)
+        for sample in family.samples
+    }
+    ours, theirs = "kafka_server_group_coordinator_metrics_", "kafka_coordinator_group_groupmetadatamanager_"
+    assert {each: value for each, value in told.items() if value} == {
+        (f"{ours}group_count", "classic"): 3,
+        (f"{ours}group_count", "consumer"): 4,
+        (f"{ours}consumer_group_count", "reconciling"): 4,
+        (f"{ours}num_partitions", "active"): 5,
+        (f"{ours}num_partitions", "loading"): 6,
+        (f"{ours}offset_commit_count",): 11,
+        (f"{ours}offset_expiration_count",): 12,
+        (f"{ours}offset_deletion_count",): 13,
+        (f"{ours}group_completed_rebalance_count",): 14,
+        (f"{ours}consumer_group_rebalance_count",): 15,
+        (f"{theirs}numoffsets",): 16,
+        (f"{theirs}numgroups",): 3,
+        (f"{theirs}numgroupsstable",): 2,
+        (f"{theirs}numgroupsempty",): 1,
     }
 
 

@@ -12,6 +12,8 @@ from kquorum.cli.failures import ExitStatus
 from kquorum.cli.main import run
 from kquorum.wire.message_codec import encode
 from kquorum.wire.message_schema import Response
+from kquorum.wire.messages import consumer_group_describe
+from kquorum.wire.messages.consumer_group_describe import ConsumerGroupDescribeResponse, TopicPartitions
 from kquorum.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kquorum.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kquorum.wire.messages.describe_groups import (
@@ -84,6 +86,7 @@ def broker(**answers: Any) -> Iterator[FakeNode]:
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=topic.name, partitions=partitions),))
 
     fixed: dict[str, Response] = {
+        "consumer_group_describe": NO_CONSUMER_GROUP,
         "describe_groups": DescribeGroupsResponse(groups=(DESCRIBED,)),
         "offset_fetch": OffsetFetchResponse(groups=(FETCHED,)),
         "list_groups": ListGroupsResponse(),
@@ -101,6 +104,35 @@ def broker(**answers: Any) -> Iterator[FakeNode]:
         yield node
 
 
+NO_CONSUMER_GROUP = ConsumerGroupDescribeResponse(
+    groups=(consumer_group_describe.DescribedGroup(error_code=ErrorCode.group_id_not_found),)
+)
+MINE = (TopicPartitions(topic_id=TOPIC_ID, topic_name="orders", partitions=(0,)),)
+BOTH = (TopicPartitions(topic_id=TOPIC_ID, topic_name="orders", partitions=(0, 1)),)
+CONSUMERS = ConsumerGroupDescribeResponse(
+    groups=(
+        consumer_group_describe.DescribedGroup(
+            group_id="readers",
+            group_state="Reconciling",
+            group_epoch=4,
+            assignment_epoch=4,
+            assignor_name="uniform",
+            members=(
+                consumer_group_describe.Member(
+                    member_id="m-1",
+                    member_epoch=3,
+                    client_id="m",
+                    client_host="/10.0.0.1",
+                    subscribed_topic_names=("orders",),
+                    subscribed_topic_regex="ord.*",
+                    assignment=consumer_group_describe.Assignment(topic_partitions=MINE),
+                    target_assignment=consumer_group_describe.Assignment(topic_partitions=BOTH),
+                    member_type=1,
+                ),
+            ),
+        ),
+    )
+)
 DESCRIBED = DescribedGroup(
     group_id="readers",
     group_state="Stable",
@@ -169,7 +201,40 @@ def test_a_description_has_members_and_lag(capsys: pytest.CaptureFixture[str]) -
             (21, 50, 29, None),
         ]
         assert ask(node, "describe", "readers") == 0
-    assert f"group readers: Stable, protocol range, coordinated by broker {BROKER}" in capsys.readouterr().out
+    said = f"classic group readers: Stable, protocol range, coordinated by broker {BROKER}"
+    assert said in capsys.readouterr().out
+
+
+def test_a_consumer_group_has_epochs_and_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    with broker(consumer_group_describe=CONSUMERS) as node:
+        assert ask(node, "describe", "readers", "--json") == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["type"], told["state"], told["epoch"], told["protocol"]) == (
+            "consumer",
+            "Reconciling",
+            4,
+            "uniform",
+        )
+        [member] = told["members"]
+        assert (member["epoch"], member["speaks_classic"], member["subscription"]) == (
+            3,
+            False,
+            "orders /ord.*/",
+        )
+        assert member["target"] == [["orders", 0], ["orders", 1]]
+        assert [each["member_id"] for each in told["offsets"]] == ["m-1", None]
+        assert ask(node, "describe", "readers") == 0
+    said = capsys.readouterr().out
+    assert "consumer group readers: Reconciling, assignor uniform, epoch 4, assignment epoch 4" in said
+
+
+def test_a_group_is_shown_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with broker(consumer_group_describe=CONSUMERS) as node:
+        watched = ("--watch", "--limit", "2", "--interval-ms", "100", "--json")
+        assert ask(node, "describe", "readers", *watched) == 0
+        assert [json.loads(line)["epoch"] for line in capsys.readouterr().out.splitlines()] == [4, 4]
+        assert ask(node, "describe", "readers", *watched[:-1]) == 0
+    assert capsys.readouterr().out.count("assignment epoch 4") == 2
 
 
 def test_a_group_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +246,9 @@ def test_a_group_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     with broker(**answers) as node:
         assert ask(node, "describe", "readers") == ExitStatus.FAILED
         assert ask(node, "delete", "readers") == ExitStatus.FAILED
-    assert "there is no group readers" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "there is no consumer group readers, and no classic one" in said
+    assert "there is no group readers" in said
 
 
 def test_offsets_are_set_at_the_coordinator(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,13 @@ from kquorum.cli.commands.log.partition_log import (
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.main import run
 from kquorum.spark_replay.decode.sources import METADATA_FOLDER, NoLogFound, find_log_files
+from kquorum.wire.data_batch import Record, write_data_batch
+from kquorum.wire.transaction_records import (
+    PartitionsOfTopic,
+    TransactionValue,
+    encode_transaction_key,
+    encode_transaction_value,
+)
 from tests.support.broker.disk_logs import NOW_MS, data, log_dir_at, marker, open_log
 from tests.support.wire.legacy import legacy_message
 
@@ -248,3 +255,39 @@ def test_options_that_choose_metadata_are_refused(
 ) -> None:
     assert run(["log", "dump", str(folder), *option]) == ExitStatus.USAGE
     assert option[0] in capsys.readouterr().err
+
+
+def test_what_a_coordinator_of_transactions_wrote_is_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "__transaction_state-3"
+    folder.mkdir()
+    value = TransactionValue(
+        producer_id=5,
+        producer_epoch=1,
+        timeout_ms=60_000,
+        status=1,
+        partitions=(PartitionsOfTopic(topic="orders", partition_ids=(0, 2)),),
+        start_timestamp_ms=NOW_MS,
+        last_update_timestamp_ms=NOW_MS,
+        client_transaction_version=2,
+    )
+    key = encode_transaction_key("orders-1")
+    records = [
+        Record(0, NOW_MS, key, encode_transaction_value(value, 1)),
+        Record(1, NOW_MS, key, None),
+        Record(2, NOW_MS, b"\x00\x07later", b""),
+    ]
+    (folder / "00000000000000000000.log").write_bytes(write_data_batch(records))
+    first, second, third = dumped(folder)
+    assert (first["kind"], first["transactional_id"], first["state"]) == (
+        "record",
+        "orders-1",
+        "Ongoing",
+    )
+    assert (first["producer_id"], first["producer_epoch"], first["partitions"]) == (
+        5,
+        1,
+        ["orders-0", "orders-2"],
+    )
+    assert first["client_transaction_version"] == 2
+    assert (second["transactional_id"], second["state"]) == ("orders-1", None)
+    assert third["record_type"] == 7

@@ -1,0 +1,260 @@
+"""The transactions of this broker: a shard for each partition of `__transaction_state` that it leads, the markers on
+their way to the partitions, and the questions to other coordinators.
+
+Sans-IO. The adapter passes on what happened to the partitions, has shards loaded part by part, calls `expire` at
+`next_deadline_ms`, and sends what `markers` and `questions` have for other brokers. What they have for this broker is
+done in `take_turn`, without a connection.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final, Never
+
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC, partition_of
+from kquorum.broker.data_plane import HostedPartitions, NoPartitions
+from kquorum.broker.replica.partition import TopicPartition, Wake
+from kquorum.broker.transaction_figures import TransactionFigures
+from kquorum.broker.transactions.guarded_appends import GuardedAppends
+from kquorum.broker.transactions.markers import MarkerQueue
+from kquorum.broker.transactions.peers import NOWHERE, leader_of
+from kquorum.broker.transactions.settings import TransactionSettings
+from kquorum.broker.transactions.shard import TransactionShard
+from kquorum.broker.transactions.transaction import EPOCH_BUMP, NewProducerId
+from kquorum.broker.transactions.verification import Question, QuestionQueue
+from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.image import MetadataImage
+from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+FEATURE: Final = "transaction.version"
+_UNKNOWN: Final = 0
+
+WriteMarkers = Callable[[WriteTxnMarkersRequest, Callable[[int, WriteTxnMarkersResponse], None]], None]
+"""Writes markers into partitions that this broker leads; the answer comes, with the time, when they are replicated or
+after a while."""
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        broker_id: int,
+        partitions: HostedPartitions,
+        settings: Callable[[], TransactionSettings],
+        new_producer_id: NewProducerId,
+        default_partitions: Callable[[], int],
+        write_markers: WriteMarkers,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`default_partitions` of the topic, as long as it does not exist."""
+        self._broker_id = broker_id
+        self._partitions = partitions
+        self._settings = settings
+        self._new_producer_id = new_producer_id
+        self._default_partitions = default_partitions
+        self._write_markers = write_markers
+        self._image = MetadataImage.empty()
+        self._count = _UNKNOWN
+        self._is_closed = False
+        self.shards: dict[int, TransactionShard] = {}
+        self.markers = MarkerQueue(lambda partition: leader_of(self._image, partition))
+        self.questions = QuestionQueue()
+        self.appends = GuardedAppends(self, now_ms)
+
+    @property
+    def settings(self) -> TransactionSettings:
+        return self._settings()
+
+    @property
+    def version(self) -> int:
+        """The cluster's transaction.version."""
+        return self._image.features.finalized.get(FEATURE, 0)
+
+    # Which partition
+
+    def partition_of(self, transactional_id: str) -> int:
+        return partition_of(transactional_id, self._count or self._default_partitions())
+
+    def shard_of(self, transactional_id: str) -> TransactionShard | ErrorCode:
+        """The shard that serves the transactional id, or the error for the client."""
+        shard = self.shards.get(self.partition_of(transactional_id))
+        if shard is None:
+            return ErrorCode.not_coordinator
+        return shard if shard.state is ShardState.ACTIVE else shard.refusal
+
+    # What happens to the partitions
+
+    def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
+        for topic_partition, why in woken.items():
+            if topic_partition.topic != TRANSACTIONS_TOPIC:
+                continue
+            if why & Wake.ROLE:
+                self._take_role(topic_partition)
+            shard = self.shards.get(topic_partition.partition)
+            if shard is not None and why & Wake.HIGH_WATERMARK:
+                shard.advance(now_ms)
+
+    def _take_role(self, topic_partition: TopicPartition) -> None:
+        """A leader that keeps its office in a new epoch keeps its transactions (rule G1.18)."""
+        index = topic_partition.partition
+        partition = self._partitions.online(topic_partition)
+        shard = self.shards.get(index)
+        leads = partition is not None and partition.is_leader
+        if shard is not None and (
+            not leads or shard.partition is not partition or shard.state is ShardState.FAILED
+        ):
+            del self.shards[index]
+            shard.close()
+            shard = None
+        if partition is None or not leads or self._is_closed:
+            return
+        if shard is None:
+            self.shards[index] = TransactionShard(
+                partition, self._settings, lambda: self.version, self._new_producer_id, self.markers
+            )
+        else:
+            shard.leader_epoch = partition.leader_epoch
+
+    def begin(self, image: MetadataImage) -> None:
+        """The number of partitions counts as it was when it was first seen: another would move the transactions."""
+        self._image = image
+        if self._count == _UNKNOWN:
+            topic = image.topics.by_name.get(TRANSACTIONS_TOPIC)
+            if topic is not None:
+                self._count = len(topic.partitions.ids)
+
+    def handle_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        before = self._image.topics.by_name.get(TRANSACTIONS_TOPIC)
+        if before is not None and before.id in delta.deleted_topic_ids:
+            self._count = _UNKNOWN
+        self.begin(image)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether there is something to read. A shard that has read all may still wait for its replicas."""
+        return any(shard.has_to_read for shard in self.shards.values())
+
+    def load_some(self, now_ms: int) -> bool:
+        """A part of the first shard that has to read; whether there is more to load."""
+        for shard in tuple(self.shards.values()):
+            if shard.has_to_read:
+                shard.load_some(now_ms)
+                break
+        return self.is_loading
+
+    def active(self) -> list[TransactionShard]:
+        return [shard for shard in self.shards.values() if shard.state is ShardState.ACTIVE]
+
+    # Other brokers, and this one
+
+    def ask(self, now_ms: int, question: Question) -> None:
+        """Whether partitions that this broker leads are in a transaction, or to have them added."""
+        index = self.partition_of(question.transactional_id)
+        coordinator = leader_of(self._image, TopicPartition(TRANSACTIONS_TOPIC, index))
+        if coordinator is None or coordinator == NOWHERE:
+            question.answer_all(ErrorCode.coordinator_not_available)
+        elif coordinator != self._broker_id:
+            self.questions.add(coordinator, question)
+        else:
+            self._answer(now_ms, question)
+
+    def _answer(self, now_ms: int, question: Question) -> None:
+        shard = self.shard_of(question.transactional_id)
+        if isinstance(shard, ErrorCode):
+            question.answer_all(shard)
+        elif question.mode.adds:
+
+            def added(error: ErrorCode) -> None:
+                if error is ErrorCode.none:
+                    question.answer({})
+                else:
+                    question.answer_all(error)
+
+            shard.add_partitions(
+                now_ms,
+                question.transactional_id,
+                question.producer,
+                question.partitions,
+                version=EPOCH_BUMP,
+                done=added,
+            )
+        else:
+            errors = shard.verify_partitions(
+                question.transactional_id, question.producer, question.partitions
+            )
+            question.answer({each: error for each, error in errors.items() if error is not ErrorCode.none})
+
+    def take_turn(self, now_ms: int) -> bool:
+        """Write the markers for partitions that this broker leads itself; whether there were any."""
+        if self._broker_id not in self.markers.destinations(now_ms):
+            return False
+        request = self.markers.next_request(now_ms, self._broker_id)
+        if request is None:
+            return False
+
+        def written(then_ms: int, response: WriteTxnMarkersResponse) -> None:
+            self.markers.handle_reply(then_ms, self._broker_id, response)
+
+        self._write_markers(request, written)
+        return True
+
+    def figures(self) -> TransactionFigures:
+        shards = self.active()
+        return TransactionFigures(
+            transactional_ids=sum(shard.count for shard in shards),
+            ongoing=sum(shard.open_count for shard in shards),
+            ending=len(self.markers),
+            without_leader=self.markers.without_leader,
+            aborted=sum(shard.aborted_by_timeout for shard in shards),
+            not_verified=self.questions.failures,
+            partitions=Counter(shard.state.name.lower() for shard in self.shards.values()),
+        )
+
+    # Time
+
+    def expire(self, now_ms: int) -> None:
+        for shard in self.active():
+            shard.expire(now_ms)
+        self.appends.expire(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        deadlines = [shard.next_deadline_ms() for shard in self.shards.values()]
+        deadlines += [self.markers.next_deadline_ms(), self.appends.next_deadline_ms()]
+        return min((each for each in deadlines if each is not None), default=None)
+
+    def close(self) -> None:
+        """The broker stops: each request that waits gets an answer."""
+        self._is_closed = True
+        shards, self.shards = self.shards, {}
+        for shard in shards.values():
+            shard.close()
+        self.appends.close()
+
+
+def transactions_without_logs() -> TransactionCoordinator:
+    """Of a broker that is made without data logs: each transaction is another broker's."""
+    return TransactionCoordinator(
+        -1, NoPartitions(), lambda: _NO_SETTINGS, _no_shard, lambda: 1, _no_markers, lambda: 0
+    )
+
+
+# No transaction may last for any time.
+_NO_SETTINGS: Final = TransactionSettings(
+    max_timeout_ms=0,
+    abort_check_ms=0,
+    expiration_ms=0,
+    expiration_check_ms=0,
+    load_buffer_bytes=0,
+    add_retry_ms=0,
+    add_retry_max_ms=0,
+)
+
+
+def _no_shard() -> Never:
+    raise AssertionError("there is no shard without partitions")
+
+
+def _no_markers(_request: object, _done: object) -> Never:
+    raise AssertionError("there is no marker without partitions")

@@ -1,0 +1,1 @@
+"""`kquorum transactions`: list, describe and abort transactions."""
