@@ -38,7 +38,7 @@ from tests.support.record_load import RecordLoad, RecordReader, differing_logs, 
 
 TOPIC = "killed"
 PARTITIONS = 3
-# Long enough for a busy machine: the time that a round takes is told, and decides nothing.
+# Long enough for a busy machine: the report names the longest pause, and nothing depends on it.
 WAIT_S = 240.0
 LONGEST_DOWN_S = 2.0
 READ_EVERY = 10
