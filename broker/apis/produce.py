@@ -22,6 +22,7 @@ from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.broker.data_plane import INTERNAL_TOPICS, UnknownTopicId, UnknownTopicOrPartition
 from kquorum.broker.fetch.waits import Wait
 from kquorum.broker.log.errors import (
+    CorruptRecord,
     InvalidRecord,
     LogError,
     RecordsRefused,
@@ -438,11 +439,14 @@ def _failed(error: LogError, partition: Partition | None) -> _Outcome:
 
 
 def _only_batch(records: Records | None, version: int) -> bytes | memoryview:
-    """A producer sends one batch a partition, of magic 2. Raises InvalidRecord or UnsupportedCompressionType."""
+    """A producer sends one batch a partition, of magic 2. Raises InvalidRecord, UnsupportedCompressionType, and
+    CorruptRecord for a magic that no Kafka has."""
     size = 0 if records is None else len(records)
     if records is None or size < _HEADER_BYTES:
         raise InvalidRecord("a produce request needs one record batch for each partition")
-    if records[_MAGIC_AT] != 2:
+    if records[_MAGIC_AT] > 2:
+        raise CorruptRecord(f"a record batch has magic {records[_MAGIC_AT]}")
+    if records[_MAGIC_AT] < 2:
         raise InvalidRecord(f"record batches of magic {records[_MAGIC_AT]} are not taken from producers")
     end = _LENGTH_AT + _LENGTH.size + _LENGTH.unpack_from(records, _LENGTH_AT)[0]
     if end > size:

@@ -48,7 +48,7 @@ class RecordLoad:
                 "acks": "all",
                 "linger.ms": 5,
                 "compression.type": "lz4",
-                "delivery.timeout.ms": 120_000,
+                "delivery.timeout.ms": 300_000,
                 "reconnect.backoff.max.ms": 500,
                 "log_level": 0,
                 **options,
