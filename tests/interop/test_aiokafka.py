@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -16,7 +16,6 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  #
 
 pytestmark = pytest.mark.interop
 
-Result = TypeVar("Result")
 WAIT_S = 30.0
 # Two brokers cannot hold the three copies that these topics have otherwise.
 ONE_COPY = {
@@ -25,8 +24,6 @@ ONE_COPY = {
     "transaction.state.log.min.isr": 1,
     "group.initial.rebalance.delay.ms": 100,
 }
-# Well below any timeout of the library's: an error that comes so soon was not waited for.
-AT_ONCE_S = 8.0
 
 
 @pytest.fixture(scope="module")
@@ -135,14 +132,6 @@ def topic(cluster: Cluster) -> str:
 
     asyncio.run(work())
     return "orders"
-
-
-def bounded(work: Awaitable[Result]) -> Result:
-    async def run() -> Result:
-        async with asyncio.timeout(AT_ONCE_S):
-            return await work
-
-    return asyncio.run(run())
 
 
 async def produced(cluster: Cluster, topic: str, values: list[bytes], **options: Any) -> list[int]:
