@@ -19,8 +19,9 @@ from uuid import UUID
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
 from kquorum.broker.apis.leaders import MOVED, CurrentLeader, current_leader, leader_nodes
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.data_plane import INTERNAL_TOPICS, UnknownTopicId, UnknownTopicOrPartition
+from kquorum.broker.data_plane import UnknownTopicId, UnknownTopicOrPartition
 from kquorum.broker.fetch.waits import Wait
+from kquorum.broker.internal_topics import INTERNAL_TOPICS
 from kquorum.broker.log.errors import (
     CorruptRecord,
     InvalidRecord,
