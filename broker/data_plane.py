@@ -24,8 +24,6 @@ from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.wire.messages.error_codes import ErrorCode
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
 
 class UnknownTopicOrPartition(LogError):
     """The image has no such partition."""

@@ -85,6 +85,7 @@ _INTERNAL: Mapping[str, Callable[[NodeConfigs], _Shape]] = {
     "__transaction_state": _transaction_state,
     "__share_group_state": _share_group_state,
 }
+INTERNAL_TOPICS: Final = frozenset(_INTERNAL)
 
 
 def _if_set(node: NodeConfigs, name: str) -> int:

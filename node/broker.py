@@ -19,7 +19,7 @@ from kquorum.broker.adapters.log_dirs import LogDirWatch
 from kquorum.broker.adapters.topic_creation import AutoTopicCreation
 from kquorum.broker.apis.services import BrokerServices
 from kquorum.broker.directory_manager import DirectoryManager
-from kquorum.broker.groups.figures import GroupFigures
+from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
 from kquorum.broker.image_feed import ImageFeed, ImageObserver
 from kquorum.broker.lifecycle import BrokerLifecycle
@@ -27,6 +27,7 @@ from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuotas
 from kquorum.broker.quota.rate import Windows
 from kquorum.broker.repeated_requests import RepeatedRequests
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.adapters.listener import server_features
 from kquorum.metadata.adapters.request_bounds import RequestBounds
 from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs
@@ -124,6 +125,9 @@ class BrokerRole:
 
     def group_figures(self) -> GroupFigures:
         return self._data.groups.figures()
+
+    def transaction_figures(self) -> TransactionFigures:
+        return self._data.transactions.figures()
 
     def throttled_replication(self, now_ms: int) -> Mapping[str, float]:
         """Bytes/s of each throttle, by Kafka's word for it."""

@@ -96,19 +96,21 @@ def decompress(codec: CompressionCodec, data: bytes, limit: int) -> bytes:
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
-    plain, members = bytearray(), 0
+    plain, members = b"", 0
     while data:
         members += 1
         if members > _GZIP_MEMBERS_MAX:
             raise ValueError(f"there are more than {_GZIP_MEMBERS_MAX} members")
         member = zlib.decompressobj(_GZIP_WINDOW_BITS)
-        plain += member.decompress(data, limit + 1 - len(plain))
-        if len(plain) > limit:
+        part = member.decompress(data, limit + 1 - len(plain))
+        if len(plain) + len(part) > limit:
             raise _too_large(CompressionCodec.GZIP, limit)
         if not member.eof:
             raise BufferUnderflow("the GZIP data are damaged: the stream is cut short")
+        # Copied only where there is more than one member.
+        plain = plain + part if plain else part
         data = member.unused_data
-    return bytes(plain)
+    return plain
 
 
 def _unsnappy(data: bytes, limit: int) -> bytes:

@@ -8,8 +8,8 @@ from typing import Final
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.data_plane import INTERNAL_TOPICS
 from kquorum.broker.fetch.waits import Wait
+from kquorum.broker.internal_topics import INTERNAL_TOPICS
 from kquorum.broker.log.errors import LogError
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.metadata.authorizer.codes import Operation

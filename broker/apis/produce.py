@@ -19,9 +19,11 @@ from uuid import UUID
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
 from kquorum.broker.apis.leaders import MOVED, CurrentLeader, current_leader, leader_nodes
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.data_plane import INTERNAL_TOPICS, UnknownTopicId, UnknownTopicOrPartition
+from kquorum.broker.data_plane import UnknownTopicId, UnknownTopicOrPartition
 from kquorum.broker.fetch.waits import Wait
+from kquorum.broker.internal_topics import INTERNAL_TOPICS
 from kquorum.broker.log.errors import (
+    CorruptRecord,
     InvalidRecord,
     LogError,
     RecordsRefused,
@@ -438,11 +440,14 @@ def _failed(error: LogError, partition: Partition | None) -> _Outcome:
 
 
 def _only_batch(records: Records | None, version: int) -> bytes | memoryview:
-    """A producer sends one batch a partition, of magic 2. Raises InvalidRecord or UnsupportedCompressionType."""
+    """A producer sends one batch a partition, of magic 2. Raises InvalidRecord, UnsupportedCompressionType, and
+    CorruptRecord for a magic that no Kafka has."""
     size = 0 if records is None else len(records)
     if records is None or size < _HEADER_BYTES:
         raise InvalidRecord("a produce request needs one record batch for each partition")
-    if records[_MAGIC_AT] != 2:
+    if records[_MAGIC_AT] > 2:
+        raise CorruptRecord(f"a record batch has magic {records[_MAGIC_AT]}")
+    if records[_MAGIC_AT] < 2:
         raise InvalidRecord(f"record batches of magic {records[_MAGIC_AT]} are not taken from producers")
     end = _LENGTH_AT + _LENGTH.size + _LENGTH.unpack_from(records, _LENGTH_AT)[0]
     if end > size:

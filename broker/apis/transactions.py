@@ -12,7 +12,7 @@ from typing import Final
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
-from kquorum.broker.data_plane import INTERNAL_TOPICS
+from kquorum.broker.internal_topics import INTERNAL_TOPICS
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import TopicPartition
 from kquorum.broker.transactions.shard import NO_PRODUCER_EPOCH

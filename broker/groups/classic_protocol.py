@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from kquorum.broker.coordinators.answers import Done
 from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     ClassicGroup,
     GroupState,
@@ -23,7 +24,6 @@ from kquorum.broker.groups.classic_group import (
     SyncReply,
     held_bytes,
 )
-from kquorum.broker.groups.figures import GroupCounters
 from kquorum.broker.groups.settings import GroupSettings
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.heartbeat import HeartbeatRequest

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.assignors import ASSIGNORS, AssignedMember
 from kquorum.broker.groups.classic_group import ClassicGroup
 from kquorum.broker.groups.classic_protocol import MOST_BYTES, MOST_OF_GROUP_BYTES, Client
@@ -41,7 +42,6 @@ from kquorum.broker.groups.consumer_records import (
     target_record,
     topics_tombstone,
 )
-from kquorum.broker.groups.figures import GroupCounters
 from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.reconciliation import Owned, reconciled
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings

@@ -14,7 +14,7 @@ from uuid import UUID
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, partition_of
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
-from kquorum.broker.groups.figures import GroupCounters, GroupFigures
+from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
 from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.groups.topic_metadata import TopicMetadata

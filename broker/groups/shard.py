@@ -16,6 +16,7 @@ from uuid import UUID
 from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.loading import LogLoad, ShardState
 from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     CONSUMER,
     ClassicGroup,
@@ -30,7 +31,6 @@ from kquorum.broker.groups.committed_groups import CommittedGroup, CommittedGrou
 from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, ResolvedRegex
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
 from kquorum.broker.groups.consumer_records import Change, group_tombstones
-from kquorum.broker.groups.figures import GroupCounters
 from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.group_log import GroupLog, TransactionOf
 from kquorum.broker.groups.migration import can_downgrade, check_upgrade, downgraded, upgraded

@@ -139,6 +139,10 @@ class KafkaStorageError(LogError):
     error_code = ErrorCode.kafka_storage_error
 
 
+class NoSpaceLeft(KafkaStorageError):
+    """The disk is full. The log is as it was before, and takes records again when there is space."""
+
+
 class OffsetsOutOfOrder(LogError):
     """The batches that a leader sent have offsets that do not increase."""
 

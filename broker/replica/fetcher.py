@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
 
-from kquorum.broker.log.errors import CorruptRecord, LogError, RecordsRefused
+from kquorum.broker.log.errors import CorruptRecord, LogError, NoSpaceLeft, RecordsRefused
 from kquorum.broker.log.partition_log import EpochEnd
 from kquorum.broker.replica.fetch_session import FetchSession, Key, SessionPartition, SessionRequest
 from kquorum.broker.replica.partition import NO_EPOCH, Partition, TopicPartition
@@ -103,6 +103,7 @@ class _Followed:
     __slots__ = (
         "asked_step",
         "delayed_until_ms",
+        "is_without_space",
         "lag",
         "last_fetched_epoch",
         "leader_epoch",
@@ -119,6 +120,8 @@ class _Followed:
         self.lag: int | None = None
         """Records behind the leader's high watermark; None before the first answer."""
         self.delayed_until_ms: int | None = None
+        self.is_without_space = False
+        """Whether the last records were not taken because the disk was full."""
         self.step = _Step.FETCHING
         self.asked_step: _Step | None = None
         """What the request under way asks for this partition, other than records."""
@@ -431,6 +434,8 @@ class Fetcher:
         except (CorruptRecord, RecordsRefused) as error:
             log.error("%s-%d from broker %d: %s; fetching it again", *key, self.source_id, error)
             self._back_off(now_ms, key, followed)
+        except NoSpaceLeft as error:
+            self._wait_for_space(now_ms, key, followed, error)
         except LogError as error:
             self._give_up(key, error)
         return size if self._quota is not None and self._quota.is_throttled(key) else 0
@@ -445,6 +450,9 @@ class Fetcher:
         if data.records:
             appended = partition.append_as_follower(now_ms, data.records, followed.leader_epoch)
             if appended.first_offset >= 0:
+                if followed.is_without_space:
+                    followed.is_without_space = False
+                    log.warning("%s-%d takes records again", *key)
                 followed.offset = appended.last_offset + 1
                 # An answer without records leaves the epoch as it was (KAFKA-15510).
                 latest_epoch = partition.log.latest_epoch
@@ -576,6 +584,15 @@ class Fetcher:
             followed.delayed_until_ms = now_ms + self._settings.backoff_ms
             self._delayed.add(key)
             self._leave_request(key)
+
+    def _wait_for_space(self, now_ms: int, key: Key, followed: _Followed, error: NoSpaceLeft) -> None:
+        """The log is sound: it goes on where it ended, once there is space."""
+        if not followed.is_without_space:
+            followed.is_without_space = True
+            log.error(
+                "%s-%d from broker %d: %s; trying again until there is space", *key, self.source_id, error
+            )
+        self._back_off(now_ms, key, followed)
 
     def _give_up(self, key: Key, why: LogError | ErrorCode) -> None:
         cause = why.name if isinstance(why, ErrorCode) else why

@@ -10,12 +10,14 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 from zlib import crc32
 
 import numpy as np
 
+from kquorum.broker.internal_topics import INTERNAL_TOPICS
 from kquorum.broker.log.errors import KafkaStorageError, LogError
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.replica.alter_partitions import AlterPartitions
@@ -37,6 +39,9 @@ from kquorum.metadata.image.topics import TopicImage
 log = logging.getLogger("broker.replica")
 
 HIGH_WATERMARK_CHECKPOINT_MS: Final = 5_000
+OPENED_AT_ONCE: Final = 8
+"""How many logs that are not open yet one call opens. Making the files of a log takes some milliseconds, so a topic of
+thousands of partitions would keep the broker from its heartbeats."""
 
 
 class PartitionLogs(Protocol):
@@ -128,6 +133,7 @@ class ReplicaManager:
         self._image = MetadataImage.empty()
         self._hosted: dict[TopicPartition, _Hosted] = {}
         self._indexes: dict[UUID, dict[int, TopicPartition]] = {}
+        self._unopened: dict[TopicPartition, None] = {}
         self._is_shutting_down = False
         self._has_begun = False
         self._next_shrink_ms: int | None = None
@@ -181,7 +187,8 @@ class ReplicaManager:
         self._submit()
 
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch."""
+        """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch. Of many new
+        partitions only some are opened here; `tick` opens the others."""
         before, self._image = self._image, image
         changed = self._changed(delta)
         if not self._has_begun:
@@ -193,13 +200,20 @@ class ReplicaManager:
         for topic_id in delta.deleted_topic_ids:
             for topic_partition in list(self._indexes.get(topic_id, {}).values()):
                 self._stop_and_delete(topic_partition)
-        self._take_over(now_ms, changed)
+        self._take_over(now_ms, changed, opened_at_once=OPENED_AT_ONCE)
         if image.cluster.brokers is not before.cluster.brokers:
             self._follow_moved_leaders(before, image)
         self._drop_idle_fetchers()
         self._submit()
 
-    def _take_over(self, now_ms: int, changed: Iterable[tuple[TopicImage, Collection[int]]]) -> None:
+    def _take_over(
+        self,
+        now_ms: int,
+        changed: Iterable[tuple[TopicImage, Collection[int]]],
+        opened_at_once: int | None = None,
+    ) -> None:
+        """None opens all, as at the start, when the logs have been loaded. Partitions of internal topics are opened at
+        once: their coordinators look for them in the same image."""
         followed: list[tuple[TopicPartition, TopicImage, PartitionState]] = []
         led: list[tuple[TopicPartition, TopicImage, PartitionState]] = []
         for topic, ids in changed:
@@ -208,12 +222,35 @@ class ReplicaManager:
                 if index in ids and index not in mine:
                     self._stop_and_delete(TopicPartition(topic.name, index))
             for index, state in mine.items():
+                topic_partition = TopicPartition(topic.name, index)
+                if (
+                    opened_at_once is not None
+                    and topic_partition not in self._hosted
+                    and topic.name not in INTERNAL_TOPICS
+                ):
+                    if not opened_at_once:
+                        self._unopened[topic_partition] = None
+                        continue
+                    opened_at_once -= 1
                 into = led if state.leader == self._settings.broker_id else followed
-                into.append((TopicPartition(topic.name, index), topic, state))
+                into.append((topic_partition, topic, state))
         for topic_partition, topic, state in led:
             self._lead(now_ms, topic_partition, topic, state)
         for topic_partition, topic, state in followed:
             self._follow(topic_partition, topic, state)
+
+    def _open_some(self, now_ms: int) -> None:
+        """As the newest image has them: what was to be opened may have been deleted or moved meanwhile."""
+        chosen = list(islice(self._unopened, OPENED_AT_ONCE))
+        for topic_partition in chosen:
+            del self._unopened[topic_partition]
+        by_topic: dict[str, list[int]] = {}
+        topics = self._image.topics.by_name
+        for name, index in chosen:
+            # The topic may have been deleted, and created again with fewer partitions.
+            if name in topics and topics[name].partitions.get(index) is not None:
+                by_topic.setdefault(name, []).append(index)
+        self._take_over(now_ms, [(topics[name], ids) for name, ids in by_topic.items()])
 
     @property
     def _is_registered(self) -> bool:
@@ -438,11 +475,16 @@ class ReplicaManager:
     # Time
 
     def next_deadline_ms(self) -> int | None:
+        if self._unopened:
+            return 0
         deadlines = [each for each in (self._next_shrink_ms, self._next_checkpoint_ms) if each is not None]
         return min(deadlines, default=None)
 
     def tick(self, now_ms: int) -> None:
-        """ISRs are looked at each half of replica.lag.time.max.ms; high watermarks are written every 5 s."""
+        """New partitions are opened, some with each call. ISRs are looked at each half of replica.lag.time.max.ms; high
+        watermarks are written every 5 s."""
+        if self._unopened:
+            self._open_some(now_ms)
         if self._next_shrink_ms is None or now_ms >= self._next_shrink_ms:
             if self._next_shrink_ms is not None:
                 for partition in self.all_online():

@@ -8,6 +8,7 @@ done in `take_turn`, without a connection.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, Never
 
@@ -15,6 +16,7 @@ from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC, partition_of
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
 from kquorum.broker.replica.partition import TopicPartition, Wake
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.broker.transactions.guarded_appends import GuardedAppends
 from kquorum.broker.transactions.markers import MarkerQueue
 from kquorum.broker.transactions.peers import NOWHERE, leader_of
@@ -197,6 +199,18 @@ class TransactionCoordinator:
 
         self._write_markers(request, written)
         return True
+
+    def figures(self) -> TransactionFigures:
+        shards = self.active()
+        return TransactionFigures(
+            transactional_ids=sum(shard.count for shard in shards),
+            ongoing=sum(shard.open_count for shard in shards),
+            ending=len(self.markers),
+            without_leader=self.markers.without_leader,
+            aborted=sum(shard.aborted_by_timeout for shard in shards),
+            not_verified=self.questions.failures,
+            partitions=Counter(shard.state.name.lower() for shard in self.shards.values()),
+        )
 
     # Time
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from kquorum.broker.fetch.replica_selection import SELECTORS
+from kquorum.broker.groups.assignors import ASSIGNORS
 from kquorum.node.config.addresses import WILDCARD_HOSTS, format_address
 from kquorum.node.config.authorizer_keys import authorizer_problems
 from kquorum.node.config.model import NodeConfig
@@ -121,6 +122,13 @@ def _broker_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
             "broker.heartbeat.interval.ms",
             f"broker.heartbeat.interval.ms ({interval}) must be less than broker.session.timeout.ms ({session})",
         )
+    for assignor in node.group_consumer_assignors:
+        if assignor not in ASSIGNORS:
+            yield (
+                "group.consumer.assignors",
+                f"group.consumer.assignors has {assignor}: kquorum cannot run a Java class, and has the assignors "
+                f"{' and '.join(ASSIGNORS)}",
+            )
     selector = node.replica_selector_class
     if selector is not None and selector not in SELECTORS:
         yield (

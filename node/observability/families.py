@@ -11,9 +11,10 @@ from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from kquorum.broker.groups.figures import GroupFigures
+from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, QuotaFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
 from kquorum.node.observability.health import why_not_ready
 from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
@@ -46,6 +47,8 @@ def families_of(node: NodeFigures, counts: Counts) -> Families:
             yield from quota_families(node.broker.quotas)
         if node.broker.groups is not None:
             yield from group_families(node.broker.groups)
+        if node.broker.transactions is not None:
+            yield from transaction_families(node.broker.transactions)
     yield from freshness_families(node)
 
 
@@ -247,6 +250,39 @@ def group_families(groups: GroupFigures) -> Families:
                 )
                 for state in _CLASSIC_STATES
             },
+        },
+    )
+
+
+def transaction_families(transactions: TransactionFigures) -> Families:
+    """Kafka has no figure for most of these."""
+    yield from gauges(
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_",
+        {
+            "unknowndestinationqueuesize": (
+                transactions.without_leader,
+                "Markers that wait for a leader or for another attempt",
+            )
+        },
+    )
+    shards = {state: transactions.partitions.get(state, 0) for state in _SHARD_STATES}
+    yield _labelled(
+        "kquorum_transactions_num_partitions",
+        "state",
+        shards,
+        "Partitions of __transaction_state that this broker leads",
+    )
+    yield from gauges(
+        "kquorum_transactions_",
+        {
+            "transactional_ids": (transactions.transactional_ids, "Transactional ids that are known here"),
+            "ongoing": (transactions.ongoing, "Open transactions"),
+            "ending": (transactions.ending, "Transactions whose markers are not all written"),
+            "aborted_by_timeout": (transactions.aborted, "Transactions whose time was over"),
+            "not_verified": (
+                transactions.not_verified,
+                "Partitions that other coordinators did not find in a transaction",
+            ),
         },
     )
 

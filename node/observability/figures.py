@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kquorum.broker.groups.figures import GroupFigures
+from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import QuotaFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.commit_watch import Freshness
 
@@ -61,6 +62,7 @@ class BrokerFigures:
     previous_session_ends_ms: int | None = None
     quotas: QuotaFigures | None = None
     groups: GroupFigures | None = None
+    transactions: TransactionFigures | None = None
     # Bytes/s of throttled replicas, by Kafka's word for the throttle.
     throttled_replication: Mapping[str, float] = field(default_factory=dict)
 

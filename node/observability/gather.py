@@ -110,6 +110,7 @@ def _broker(node: RunningNode, role: BrokerRole) -> BrokerFigures:
         offline_log_dirs=role.offline_log_dirs,
         quotas=role.quotas.figures(node.clock.now_ms()),
         groups=role.group_figures(),
+        transactions=role.transaction_figures(),
         throttled_replication=role.throttled_replication(node.clock.now_ms()),
     )
 

@@ -34,6 +34,8 @@ _LONGEST_NAME = 240
 _HASH_BYTES = 13
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SEGMENT = re.compile(r"(\d{20})\.log")
+_PARTITION = re.compile(r".+-\d+(\.[0-9a-fA-F-]+-(delete|future|stray))?")
+_BESIDE_PARTITIONS = frozenset({"recovery-point-offset-checkpoint", "replication-offset-checkpoint"})
 # A batch begins with its base offset.
 _OFFSET_BYTES = 8
 # What a file system or another program keeps beside logs; the first is root's alone on every ext4 disk.
@@ -241,7 +243,14 @@ def _log_folders(folder: Path, depth: int) -> Iterator[Path]:
         yield folder
     elif depth > 0:
         with scan_resolved(folder) as entries:
-            found = [each for each in entries if not each.name.startswith(".") and _may_be_folder(each)]
+            listed = [each for each in entries if not each.name.startswith(".")]
+        found = [each for each in listed if _may_be_folder(each)]
+        if any(each.name in _BESIDE_PARTITIONS for each in listed):
+            # A broker's log directory: what has a partition's name is one, also without the partition.metadata that
+            # Kafka writes since 2.8.
+            found = [
+                each for each in found if each.name == METADATA_FOLDER or not _PARTITION.fullmatch(each.name)
+            ]
         for entry in sorted(found, key=lambda each: each.name):
             if entry.is_symlink():
                 _report_passed_over(folder / entry.name)

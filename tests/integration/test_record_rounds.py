@@ -1,11 +1,13 @@
 """A few rounds of brokers killed under load, and proof that the judgment sees what it is for. By hand:
 python -m tests.kill_loop.records."""
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.kill_loop.records import RecordRounds
+from tests.kill_loop.records import Outcome, RecordRounds
 from tests.support.record_load import differing_logs, number_of, value_of, violations
 
 ROUNDS = 4
@@ -17,6 +19,13 @@ def test_killed_brokers_lose_and_double_no_record(tmp_path: Path) -> None:
     assert outcome.violations == []
     assert outcome.rounds == ROUNDS
     assert outcome.read >= outcome.acknowledged > 1_000
+
+
+def test_an_outcome_is_told_as_json() -> None:
+    outcome = Outcome(rounds=3, kills=Counter({"the leader": 2, "one": 1}), violations=["at the end: lost"])
+    told = json.loads(json.dumps(outcome.as_json()))
+    assert told["kills"] == {"the leader": 2, "one": 1}
+    assert told["violations"] == ["at the end: lost"]
 
 
 def test_values_name_their_numbers() -> None:

@@ -3,25 +3,27 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from tests.support.cluster import Cluster
 
 aiokafka = pytest.importorskip("aiokafka")
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, errors  # noqa: E402
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # noqa: E402
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic  # noqa: E402
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # noqa: E402
 
 pytestmark = pytest.mark.interop
 
-Result = TypeVar("Result")
 WAIT_S = 30.0
-# Two brokers cannot hold the three copies that the topic of offsets has otherwise.
-ONE_COPY = {"offsets.topic.replication.factor": 1, "group.initial.rebalance.delay.ms": 100}
-# Well below any timeout of the library's: an error that comes so soon was not waited for.
-AT_ONCE_S = 8.0
+# Two brokers cannot hold the three copies that these topics have otherwise.
+ONE_COPY = {
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 100,
+}
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +134,6 @@ def topic(cluster: Cluster) -> str:
     return "orders"
 
 
-def bounded(work: Awaitable[Result]) -> Result:
-    async def run() -> Result:
-        async with asyncio.timeout(AT_ONCE_S):
-            return await work
-
-    return asyncio.run(run())
-
-
 async def produced(cluster: Cluster, topic: str, values: list[bytes], **options: Any) -> list[int]:
     """The offsets of `values` in partition 0."""
     producer = AIOKafkaProducer(bootstrap_servers=servers(cluster), **options)
@@ -184,9 +178,34 @@ def test_it_reads_what_it_produced(cluster: Cluster, topic: str, codec: str | No
     asyncio.run(work())
 
 
-def test_a_transactional_producer_is_refused_at_once(cluster: Cluster, topic: str) -> None:
-    with pytest.raises(errors.TransactionalIdAuthorizationFailed):
-        bounded(produced(cluster, topic, [b"x"], transactional_id="mine"))
+def test_a_reader_of_what_is_committed_sees_no_aborted_record(cluster: Cluster) -> None:
+    async def work() -> list[bytes]:
+        async with asyncio.timeout(2 * WAIT_S):
+            async with admin_of(cluster) as admin:
+                await create(admin, NewTopic("transactions", 1, 2))
+            producer = AIOKafkaProducer(bootstrap_servers=servers(cluster), transactional_id="mine")
+            await producer.start()
+            try:
+                await producer.begin_transaction()
+                await producer.send_and_wait("transactions", b"aborted")
+                await producer.abort_transaction()
+                async with producer.transaction():
+                    await producer.send_and_wait("transactions", b"committed")
+            finally:
+                await producer.stop()
+            consumer = AIOKafkaConsumer(
+                bootstrap_servers=servers(cluster),
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+            )
+            await consumer.start()
+            try:
+                consumer.assign([TopicPartition("transactions", 0)])
+                return [(await consumer.getone()).value]
+            finally:
+                await consumer.stop()
+
+    assert asyncio.run(work()) == [b"committed"]
 
 
 def test_a_member_of_a_group_goes_on_where_the_group_stopped(cluster: Cluster) -> None:

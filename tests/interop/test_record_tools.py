@@ -84,6 +84,39 @@ def test_the_verifiable_producer(tool: Tool) -> None:
     assert [each["acked"] for each in events if each["name"] == "tool_data"] == [1000]
 
 
+def test_the_verifiable_consumer_reads_what_the_verifiable_producer_wrote(tool: Tool) -> None:
+    create(tool, "both")
+    producing = ("--topic", "both", "--max-messages", "500", "--acks", "-1", "--throughput", "-1")
+    tool("org.apache.kafka.tools.VerifiableProducer", *producing)
+    said = tool(
+        "org.apache.kafka.tools.VerifiableConsumer",
+        *("--topic", "both", "--group-id", "verifier", "--max-messages", "500", "--verbose"),
+        *("--reset-policy", "earliest", "--group-protocol", "classic"),
+    )
+    events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    read = [int(each["value"]) for each in events if each["name"] == "record_data"]
+    assert read == list(range(500))
+    committed = [each for each in events if each["name"] == "offsets_committed"]
+    assert committed[-1]["offsets"] == [{"topic": "both", "partition": 0, "offset": 500}]
+    assert all(each["success"] for each in committed)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_the_performance_test_of_consumers(kafka: Kafka, tool: Tool, servers: str, codec: str) -> None:
+    topic = f"consumed-{codec}"
+    create(tool, topic, "--partitions", "3")
+    for partition in range(3):
+        produce(servers, topic, [bytes(200)] * (RECORDS // 3), partition, **{"compression.type": codec})
+    said = kafka.run(
+        "org.apache.kafka.tools.ConsumerPerformance",
+        *("--bootstrap-server", servers, "--topic", topic, "--num-records", str(RECORDS // 3 * 3)),
+        *("--timeout", "60000", "--hide-header"),
+        timeout_s=120,
+    )
+    # start, end, MB, MB a second, records, ...
+    assert int(said.strip().splitlines()[-1].split(", ")[4]) == RECORDS // 3 * 3, said
+
+
 def test_the_console_consumer_reads_a_partition(tool: Tool, servers: str) -> None:
     create(tool, "console")
     produce(servers, "console", [b"first", b"second", b"third"])

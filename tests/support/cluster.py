@@ -114,13 +114,13 @@ class Cluster:
         self.format()
         self.start_nodes(self.node_ids)
 
-    def start_nodes(self, node_ids: Iterable[int]) -> None:
+    def start_nodes(self, node_ids: Iterable[int], timeout_s: float = STARTUP_TIMEOUT_S) -> None:
         """Start these at once and wait until each is ready; raises NodeFailed with what a failing one said."""
         nodes = [self._processes[node_id] for node_id in node_ids]
         for node in nodes:
             node.start()
         for node in nodes:
-            node.wait_ready(STARTUP_TIMEOUT_S)
+            node.wait_ready(timeout_s)
 
     def launch(self, node_id: int) -> None:
         """Start a node without waiting for it."""

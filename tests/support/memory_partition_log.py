@@ -14,6 +14,7 @@ from kquorum.broker.log.errors import (
     CorruptRecord,
     InvalidRecord,
     KafkaStorageError,
+    NoSpaceLeft,
     OffsetOutOfRange,
     OffsetsOutOfOrder,
     UnexpectedAppendOffset,
@@ -78,6 +79,8 @@ class MemoryPartitionLog:
         self.flushed_offset = 0
         self.fails = False
         """Whether the directory fails: each access raises KafkaStorageError."""
+        self.is_full = False
+        """Whether the disk is full: appends raise NoSpaceLeft."""
 
     @property
     def last_stable_offset(self) -> int:
@@ -103,7 +106,7 @@ class MemoryPartitionLog:
         guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> AppendedBatches:
-        self._check_disk()
+        self._check_space()
         headers = _checked(bytes(records))
         if not headers or sum(header.size_in_bytes for header in headers) != len(records):
             raise InvalidRecord("the records are not whole batches")
@@ -144,7 +147,7 @@ class MemoryPartitionLog:
         leader_epoch: int,
         now_ms: int,
     ) -> AppendedBatches:
-        self._check_disk()
+        self._check_space()
         data, position, end = bytes(records), 0, self.log_end_offset
         headers = list(
             takewhile(lambda header: header.partition_leader_epoch <= leader_epoch, _checked(data))
@@ -343,6 +346,11 @@ class MemoryPartitionLog:
     def lose_power(self) -> None:
         """What was not flushed is gone."""
         self.truncate_to(self.flushed_offset)
+
+    def _check_space(self) -> None:
+        self._check_disk()
+        if self.is_full:
+            raise NoSpaceLeft(f"no space is left for {self.topic}-{self.partition}")
 
     def _check_disk(self) -> None:
         if self.fails:

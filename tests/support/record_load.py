@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from kquorum.cli.processes import wait_until
 
-WAIT_S = 90.0
+WAIT_S = 240.0
 _AT_ONCE = 30
 # A consumer names a group, which it does not use; and it hears when a broker dies.
 _OF_NO_PARTITION = (
@@ -48,7 +48,7 @@ class RecordLoad:
                 "acks": "all",
                 "linger.ms": 5,
                 "compression.type": "lz4",
-                "delivery.timeout.ms": 120_000,
+                "delivery.timeout.ms": 300_000,
                 "reconnect.backoff.max.ms": 500,
                 "log_level": 0,
                 **options,

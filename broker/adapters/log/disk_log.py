@@ -24,6 +24,7 @@ from kquorum.broker.log.errors import (
     CorruptRecord,
     InconsistentTopicId,
     KafkaStorageError,
+    NoSpaceLeft,
     OffsetOutOfRange,
     RecordListTooLarge,
     UnexpectedAppendOffset,
@@ -316,7 +317,7 @@ class DiskLog:
 
     def _failed(self, error: StorageFailed) -> KafkaStorageError:
         if isinstance(error, StorageFull):
-            return KafkaStorageError(str(error))
+            return NoSpaceLeft(str(error))
         return self._dir.fail(error)
 
     # Appending

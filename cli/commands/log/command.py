@@ -66,7 +66,12 @@ def dump(
     With --from-offset or --to-offset it reads only that part of a metadata segment that has an offset index. Of a
     partition's folder it shows keys, markers and producers; with --snapshots its index and snapshot files too.
     """
-    from kquorum.cli.commands.log.partition_log import PartitionDump, dump_partition, is_of_partition
+    from kquorum.cli.commands.log.partition_log import (
+        PartitionDump,
+        dump_partition,
+        is_of_partition,
+        partition_folders,
+    )
 
     if offsets is not None:
         from_offset, to_offset = _offsets(offsets)
@@ -93,6 +98,9 @@ def dump(
         )
         raise typer.Exit(_to_standard_output(lambda write: int(dump_partition(partition_dump, write))))
     from kquorum.cli.commands.log.dump import DumpRequest
+    from kquorum.cli.commands.log.log_directory import refuse_several
+
+    refuse_several(path, partition_folders(path))
     from kquorum.cli.commands.log.dump_filters import DumpFilter, parse_time, parse_types
 
     if batches and (record_types or topic is not None):
@@ -122,20 +130,27 @@ def dump(
 def verify(
     path: Annotated[
         Path,
-        typer.Argument(metavar="FILE|DIR", help="A metadata folder, a folder of several, or one file."),
+        typer.Argument(
+            metavar="FILE|DIR",
+            help="A metadata or partition folder, a log directory, a folder of several, or one file.",
+        ),
     ],
     as_json: AsJson = False,
     keep: Annotated[int, typer.Option("--findings", min=1, help="Findings to show for each check.")] = 5,
 ) -> None:
-    """Check every batch, index, checkpoint and snapshot of a metadata log, or of a partition's folder.
+    """Check every batch, index, checkpoint and snapshot of a metadata log, of a partition's folder, or of all
+    partitions of a log directory.
 
     Exit status 0: sound; 1: readable, but a rule is broken; 3: something cannot be read.
     """
-    from kquorum.cli.commands.log.partition_log import is_of_partition, verify_partition
+    from kquorum.cli.commands.log.log_directory import verify_log_directory
+    from kquorum.cli.commands.log.partition_log import is_of_partition, partition_folders, verify_partition
     from kquorum.cli.commands.log.verify import verify as run
 
     if is_of_partition(path):
         raise typer.Exit(int(verify_partition(path, as_json=as_json, keep=keep)))
+    if folders := partition_folders(path):
+        raise typer.Exit(int(verify_log_directory(path, folders, as_json=as_json, keep=keep)))
     raise typer.Exit(int(run(path, as_json=as_json, keep=keep)))
 
 
@@ -236,6 +251,7 @@ COMMAND = Command(
         "verify": (
             "kquorum log verify kquorum-data/node-1",
             "kquorum log verify /var/lib/kafka/__cluster_metadata-0 --json",
+            "kquorum log verify /var/lib/kafka/orders-0",
         ),
         "state-hash": ("kquorum log state-hash kquorum-data/node-1 --offset 180",),
         "diff": ("kquorum log diff kquorum-data/node-1 --from 120 --to 180",),

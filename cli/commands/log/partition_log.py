@@ -1,12 +1,13 @@
 """`log dump` and `log verify` of a partition's folder, and of the single files that brokers keep beside its batches."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kquorum.broker.log.errors import LogError
-from kquorum.broker.log.folder_names import parse_folder_name
+from kquorum.broker.log.folder_names import FolderKind, FolderName, parse_folder_name
 from kquorum.broker.log.leader_epochs import LeaderEpochs
 from kquorum.broker.log.partition_log import AppendOrigin
 from kquorum.broker.log.producer_state import ProducerStates, decode_snapshot
@@ -14,7 +15,7 @@ from kquorum.broker.log.transactions import AbortedEntry, decode_entries
 from kquorum.cli.clients.record_text import record_as_json
 from kquorum.cli.commands.log.internal_records import DECODERS
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.cli.output import console, json_text, make_table, print_json, remark, say, utc_text
+from kquorum.cli.output import json_text, print_json, print_table, remark, say, utc_text
 from kquorum.spark_replay.decode.files import map_listed, read_listed
 from kquorum.storage.entry_file import OFFSET_ENTRY, TIME_ENTRY
 from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCHS_FILE
@@ -26,7 +27,7 @@ from kquorum.storage.offset_checkpoints import (
     RECOVERY_POINTS,
     decode_offsets,
 )
-from kquorum.wire.data_batch import BatchHeader, Record, check_data_batch, read_data_records
+from kquorum.wire.data_batch import NO_TIMESTAMP, BatchHeader, Record, check_data_batch, read_data_records
 from kquorum.wire.errors import BufferUnderflow, DecodeError
 from kquorum.wire.safe_text import safe_text
 from kquorum.wire.transaction_markers import decode_transaction_marker
@@ -44,15 +45,32 @@ def is_of_partition(path: Path) -> bool:
     folder = path.parent if path.is_file() else path
     if path.is_file() and path.name != EPOCHS_FILE and path.suffix not in _SUFFIXES:
         return False
+    return _partition_of(folder) is not None
+
+
+def _partition_of(folder: Path) -> FolderName | None:
     try:
-        parse_folder_name(folder.resolve().name)
+        found = parse_folder_name(folder.resolve().name)
         names = [each.name for each in folder.iterdir()]
     except (ValueError, OSError):
-        return False
+        return None
     is_metadata = folder.resolve().name.startswith(_METADATA) or any(
         name.endswith(_OF_METADATA) for name in names
     )
-    return not is_metadata and any(name.endswith(".log") for name in names)
+    return None if is_metadata or not any(name.endswith(".log") for name in names) else found
+
+
+def partition_folders(log_dir: Path) -> list[Path]:
+    """The partitions' folders in a broker's log directory, by topic and number; without those that wait for their
+    removal. None for any other path."""
+    if not log_dir.is_dir() or any(each.suffix == ".log" for each in log_dir.iterdir()):
+        return []
+    found = []
+    for folder in log_dir.iterdir():
+        name = _partition_of(folder) if folder.is_dir() and not folder.is_symlink() else None
+        if name is not None and name.kind is not FolderKind.DELETED:
+            found.append((name.topic, name.partition, folder.name, folder))
+    return [folder for *_, folder in sorted(found)]
 
 
 def base_of(path: Path) -> int:
@@ -87,6 +105,21 @@ def batches_of(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview] | Bad
         end = position + header.size_in_bytes
         yield position, header, view[position:end]
         position = end
+
+
+def with_extent(header: BatchHeader, data: memoryview) -> BatchHeader:
+    """A compressed message of magic 0 or 1 names the offset of its last record alone: the same header with the first
+    offset and the number of its records, which have to be read for that. Raises DecodeError."""
+    if header.magic >= 2 or header.record_count >= 0:
+        return header
+    records = read_data_records(data, 0, header)
+    first = records[0].offset
+    return replace(
+        header,
+        base_offset=first,
+        last_offset_delta=header.base_offset - first,
+        record_count=len(records),
+    )
 
 
 # Dump
@@ -143,11 +176,12 @@ def _batch_rows(
 ) -> Iterator[dict[str, Any]]:
     """Raises DecodeError for records that cannot be read."""
     start, end = request.from_offset, request.to_offset
-    if (start is not None and header.last_offset < start) or (end is not None and header.base_offset >= end):
+    extent = with_extent(header, data)
+    if (start is not None and extent.last_offset < start) or (end is not None and extent.base_offset >= end):
         return
     place = {"file": path.name, "position": position}
     if request.batches:
-        yield {"kind": "batch", **place, **_batch_fields(header)}
+        yield {"kind": "batch", **place, **_batch_fields(extent)}
         return
     for record in read_data_records(data, 0, header):
         if (start is None or record.offset >= start) and (end is None or record.offset < end):
@@ -299,7 +333,7 @@ def _line(row: dict[str, Any]) -> str:
     parts = [f"{kind:<10}"]
     for name, value in rest.items():
         if name == "timestamp_ms":
-            parts.append(utc_text(value))
+            parts.append("no time" if value == NO_TIMESTAMP else utc_text(value))
         elif value is not None and value is not False and name != "file":
             parts.append(name if value is True else f"{name}={value}")
     return safe_text(" ".join([*parts, str(row["file"])]))
@@ -308,7 +342,7 @@ def _line(row: dict[str, Any]) -> str:
 # Verify
 
 _SEVERITIES = {"note": ExitStatus.OK, "violation": ExitStatus.FAILED, "damage": ExitStatus.DAMAGED_INPUT}
-_VERDICTS = {
+VERDICTS = {
     ExitStatus.OK: "sound",
     ExitStatus.FAILED: "rules are violated",
     ExitStatus.DAMAGED_INPUT: "damaged",
@@ -329,6 +363,23 @@ class PartitionCheck:
     @property
     def status(self) -> ExitStatus:
         return max((_SEVERITIES[each["severity"]] for each in self.findings), default=ExitStatus.OK)
+
+    @property
+    def verdict(self) -> str:
+        return VERDICTS[self.status]
+
+    def facts(self) -> dict[str, int | None]:
+        return {
+            "start_offset": self.start_offset,
+            "end_offset": self.end_offset,
+            "segments": len(segment_files(self.folder)),
+            "batches": self.batches,
+            "records": self.records,
+        }
+
+    def told(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"verdict": self.verdict, **self.facts(), "findings": self.findings}
 
     def note(self, severity: str, path: Path, reason: str, **place: int) -> None:
         self.findings.append({"severity": severity, "file": path.name, **place, "reason": reason})
@@ -405,9 +456,11 @@ class PartitionCheck:
                 self.note(
                     "damage", path, f"offset {header.last_offset} is of the next segment", position=position
                 )
-            if self.start_offset is None:
-                self.start_offset = header.base_offset
             by_position[position] = header
+            with suppress(DecodeError):  # told below
+                by_position[position] = with_extent(header, data)
+            if self.start_offset is None:
+                self.start_offset = by_position[position].base_offset
             self._batch(path, position, header, data, epochs)
             aborted += self._count(path, position, header, data, states)
             due = header.next_offset
@@ -440,7 +493,11 @@ class PartitionCheck:
         return states.apply(prepared, header.next_offset)
 
     def _indexes(self, log: Path, by_position: dict[int, BatchHeader], readable: int | None) -> None:
-        """`readable`: what the entries say of bytes from there on cannot be judged, and is built again."""
+        """`readable`: what the entries say of bytes from there on cannot be judged, and is built again.
+
+        Kafka before 2.0 notes the first offset of a batch, later ones the last one, or that of the last batch written
+        with it. Any of them leads a reader to the batch or before it.
+        """
         path = log.with_suffix(".index")
         if path.is_file():
             content = bytes(read_listed(path.resolve()))
@@ -449,7 +506,7 @@ class PartitionCheck:
                 if readable is not None and position >= readable:
                     break
                 header, offset = by_position.get(position), base_of(path) + relative
-                if header is None or offset < header.last_offset or (relative, position) <= before:
+                if header is None or offset < header.base_offset or (relative, position) <= before:
                     reason = f"the entry of offset {offset} names byte {position}, where no such batch begins"
                     self.note("violation", path, f"{reason}; remove the file, and a broker builds it again")
                     break
@@ -507,22 +564,20 @@ def verify_partition(path: Path, *, as_json: bool, keep: int) -> ExitStatus:
         raise CliError(f"{path}: name the partition's folder, not a file of it", status=ExitStatus.USAGE)
     check = PartitionCheck(path)
     check.run()
-    verdict = _VERDICTS[check.status]
-    facts = {
-        "start_offset": check.start_offset,
-        "end_offset": check.end_offset,
-        "segments": len(segment_files(path)),
-        "batches": check.batches,
-        "records": check.records,
-    }
     if as_json:
-        print_json({"path": str(path), "verdict": verdict, **facts, "findings": check.findings})
+        print_json({"path": str(path), **check.told()})
         return check.status
-    console().print(make_table(path.name, tuple(f"#{name}" for name in facts), [tuple(facts.values())]))
+    facts = check.facts()
+    print_table(path.name, tuple(f"#{name}" for name in facts), [tuple(facts.values())])
+    show_findings_of(check, keep)
+    say(f"{path.name}: {check.verdict}")
+    return check.status
+
+
+def show_findings_of(check: PartitionCheck, keep: int, *, name: str = "") -> None:
+    """At most `keep` of them, each with `name` before its file."""
     for each in check.findings[:keep]:
-        place = "".join(f", {name} {each[name]}" for name in ("position", "offset") if name in each)
-        say(f"{each['severity']} {each['file']}{place}: {each['reason']}")
+        place = "".join(f", {word} {each[word]}" for word in ("position", "offset") if word in each)
+        say(f"{each['severity']} {name}{each['file']}{place}: {each['reason']}")
     if len(check.findings) > keep:
         say(f"and {len(check.findings) - keep} more; --findings shows more")
-    say(f"{path.name}: {verdict}")
-    return check.status

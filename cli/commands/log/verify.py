@@ -137,25 +137,37 @@ def _finding_json(finding: Finding) -> dict[str, object]:
 
 def verify(path: Path, *, as_json: bool, keep: int) -> ExitStatus:
     """Raises CliError where there is no log, OSError where a file cannot be read."""
-    logs = find_logs(path)
-    verified = []
-    with byte_progress("verifying", sum(log.size_in_bytes for log in logs)) as advance:
-        verified = [verify_log(log, advance, keep=keep) for log in logs]
-    status = status_of_findings([each.findings for each in verified])
+    verified = verified_logs(path, keep)
+    status = status_of_logs(verified)
     if as_json:
         print_json(
             {
                 "path": str(path),
                 "verdict": VERDICTS[status],
-                "logs": [_log_json(each) for each in verified],
+                "logs": [log_json(each) for each in verified],
             }
         )
     else:
-        for number, each in enumerate(verified):
-            if number:
-                console().print()
-            show_findings(_title(each), each.findings)
+        show_logs(verified)
     return status
+
+
+def verified_logs(path: Path, keep: int) -> list[Verified]:
+    """Every metadata log at or beneath `path`, checked. Raises as `verify` does."""
+    logs = find_logs(path)
+    with byte_progress("verifying", sum(log.size_in_bytes for log in logs)) as advance:
+        return [verify_log(log, advance, keep=keep) for log in logs]
+
+
+def status_of_logs(verified: Sequence[Verified]) -> ExitStatus:
+    return status_of_findings([each.findings for each in verified])
+
+
+def show_logs(verified: Sequence[Verified]) -> None:
+    for number, each in enumerate(verified):
+        if number:
+            console().print()
+        show_findings(_title(each), each.findings)
 
 
 def _title(verified: Verified) -> str:
@@ -170,7 +182,7 @@ def _title(verified: Verified) -> str:
     )
 
 
-def _log_json(verified: Verified) -> dict[str, object]:
+def log_json(verified: Verified) -> dict[str, object]:
     facts, log = verified.facts, verified.log
     return {
         "source": log.source,

@@ -43,6 +43,8 @@ class Checks:
         broker = log.broker
         committed = self.committed[log.partition]
         high_watermark = log.high_watermark
+        if self._is_of_the_past(log):
+            return
         if broker.is_running and self._leads(log) and high_watermark < before:
             raise InvariantBroken(
                 f"{_name(log)} leads and takes its high watermark back, {before} to {high_watermark}"
@@ -61,6 +63,13 @@ class Checks:
             state = self.world.controller.partition(log.partition)
             for member in state.isr:
                 self._has_all(log.partition, member, "is in the ISR")
+
+    def _is_of_the_past(self, log: WatchedLog) -> bool:
+        """Whether its broker has not heard yet of the leader that an unclean election made: what such a leader still
+        commits, with fetches that were under way, is lost."""
+        manager = log.broker.manager
+        partition = None if manager is None else manager.online(_key(log))
+        return partition is not None and partition.leader_epoch <= self.committed[log.partition].excused_epoch
 
     def _is_sufficient(self, log: WatchedLog) -> None:
         """A leader commits nothing while fewer replicas than min.insync.replicas are in sync (KIP-966)."""
@@ -155,8 +164,10 @@ class Checks:
 
     def acknowledged(self, broker: SimulatedBroker, index: int, required_offset: int) -> None:
         """A producer with acks=all is about to hear that its records are safe."""
-        self.acknowledged_ends[index] = max(self.acknowledged_ends[index], required_offset)
         log = broker.logs[index]
+        if self._is_of_the_past(log):
+            return
+        self.acknowledged_ends[index] = max(self.acknowledged_ends[index], required_offset)
         if self.committed[index].end < required_offset:
             raise InvariantBroken(
                 f"{_name(log)}: records up to {required_offset} are acknowledged, {self.committed[index].end} committed"

@@ -11,6 +11,7 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.record_batch import write_batch
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.partitions.controller import TOPIC
+from tests.simulation.partitions.idempotent import Batch, IdempotentProducer
 
 if TYPE_CHECKING:
     from tests.simulation.partitions.brokers import SimulatedBroker
@@ -27,6 +28,12 @@ class Clients:
         self.acknowledged: list[dict[int, bytes]] = [{} for _ in range(world.options.partitions)]
         """By offset, the value that was acknowledged there to a producer with acks=all."""
         self.last_acknowledged_ms = [-1] * world.options.partitions
+        self.once_acknowledged_ms = [-1] * world.options.partitions
+        """When each idempotent producer last heard of a batch."""
+        self.idempotent = [
+            IdempotentProducer(world, index, self._known_leader_of, self._done_once)
+            for index in range(world.options.partitions)
+        ]
         self.reader_epochs = [-1] * world.options.partitions
 
     def begin(self) -> None:
@@ -42,23 +49,29 @@ class Clients:
 
     def _leader_of(self, index: int) -> SimulatedBroker:
         """As the metadata of some broker have it, which may be old."""
+        brokers = list(self.world.brokers.values())
+        return self._known_leader_of(index)[0] or self.world.random.choice(brokers)
+
+    def _known_leader_of(self, index: int) -> tuple[SimulatedBroker | None, int]:
+        """With its leader epoch."""
         world = self.world
         brokers = [each for each in world.brokers.values() if each.is_running and each.applied]
         chosen = world.random.choice(brokers) if brokers else None
         state = None
         if chosen is not None and (topic := chosen.image.topics.by_name.get(TOPIC)) is not None:
             state = topic.partitions.get(index)
-        return (
-            world.brokers[state.leader]
-            if state is not None and state.leader > 0
-            else world.random.choice(list(world.brokers.values()))
-        )
+        if state is None or state.leader <= 0:
+            return None, -1
+        return world.brokers[state.leader], state.leader_epoch
 
     def _produce(self, index: int) -> None:
         world = self.world
         if not self.is_working:
             return
         world.at(world.random.randint(1, 2 * world.options.produce_every_ms), self._produce, index)
+        if world.random.random() < 0.5:
+            self.idempotent[index].produce()
+            return
         leader = self._leader_of(index)
         self.sent += 1
         value = b"%d" % self.sent
@@ -85,6 +98,10 @@ class Clients:
             acks,
             answered,
         )
+
+    def _done_once(self, index: int, offset: int, batch: Batch) -> None:
+        self._done(index, offset, batch.value(0))
+        self.once_acknowledged_ms[index] = self.world.now_ms
 
     def _done(self, index: int, offset: int, value: bytes) -> None:
         self.world.tally["batches acknowledged"] += 1

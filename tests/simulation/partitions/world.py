@@ -272,6 +272,7 @@ class PartitionWorld(EventQueue):
             for batch in logs[0].batches:
                 for record in read_records(batch.data, 0, read_batch_header(batch.data)):
                     values[record.offset] = record.value
+            self.clients.idempotent[index].check([values[offset] for offset in sorted(values)])
             for offset, value in self.clients.acknowledged[index].items():
                 if values.get(offset) != value:
                     raise InvariantBroken(f"record {value!r} at {offset} of partition {index} is lost")
@@ -320,8 +321,10 @@ def _run(world: PartitionWorld, faults: tuple[Fault, ...]) -> None:
     healed_ms = world.now_ms
     while world.now_ms < healed_ms + world.options.quiet_ms:
         world.run_until(world.now_ms + LOOK_EVERY_MS)
-        if min(world.clients.last_acknowledged_ms) > healed_ms + 2 * world.options.timeout_ms:
-            world.clients.is_working = False
+        clients = world.clients
+        acknowledged_ms = min(*clients.last_acknowledged_ms, *clients.once_acknowledged_ms)
+        if acknowledged_ms > healed_ms + 2 * world.options.timeout_ms:
+            clients.is_working = False
             if not world.what_is_missing():
                 world.check_end()
                 return

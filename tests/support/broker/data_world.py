@@ -116,6 +116,7 @@ class DataWorld:
         *,
         min_insync_replicas: int = 1,
         session_slots: int = 10,
+        logs: MemoryLogs | None = None,
         throttle: ReplicationThrottle | None = None,
         chooses_replicas: bool = False,
         **services: Any,
@@ -123,7 +124,7 @@ class DataWorld:
         self.now_ms = NOW_MS
         self.slices = 0
         self.image = IMAGE
-        self.logs = MemoryLogs()
+        self.logs = MemoryLogs() if logs is None else logs
         self.replicas = ReplicaManager(
             ReplicaSettings(BROKER, LISTENER),
             self.logs,

@@ -4,9 +4,10 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
-from kquorum.broker.groups.figures import GroupCounters, GroupFigures
+from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
+from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.node.commit_watch import Freshness
 from kquorum.node.observability.figures import (
@@ -60,6 +61,15 @@ BROKER = BrokerFigures(
         "alterlogdirsreplication": 5.0,
     },
     groups=GroupFigures(counters=GroupCounters(), classic={}, consumer={}, offsets=0, partitions={}),
+    transactions=TransactionFigures(
+        transactional_ids=0,
+        ongoing=0,
+        ending=0,
+        without_leader=0,
+        aborted=0,
+        not_verified=0,
+        partitions={},
+    ),
 )
 LISTENERS = {
     "CONTROLLER": {"open_connections": 4, "requests": 900, "bad_frames": 1},

@@ -9,7 +9,7 @@ import kquorum.node.cluster_node
 print(*sorted({each.split(".")[2] for each in sys.modules if each.startswith("kquorum.broker.")}))
 """
 # Where nearly all of a broker's modules are.
-_OF_BROKERS = {"adapters", "apis", "fetch", "groups", "log", "replica"}
+_OF_BROKERS = {"adapters", "apis", "fetch", "groups", "log", "replica", "transactions"}
 
 
 def test_a_node_without_a_broker_loads_none() -> None:

@@ -29,6 +29,7 @@ METADATA = {
 }
 LONG: list[tuple[ApiKey, dict[str, Any]]] = [
     (ApiKey.FIND_COORDINATOR, {"key_type": 0, "coordinator_keys": ["g"] * 20_000}),
+    (ApiKey.FIND_COORDINATOR, {"key_type": 1, "coordinator_keys": ["t"] * 20_000}),
 ]
 
 

@@ -372,6 +372,21 @@ def test_a_partition_whose_disk_fails_is_given_up_and_the_others_go_on() -> None
     assert stage.asked() == {1: (1, 5)}
 
 
+def test_a_partition_whose_disk_is_full_is_fetched_again_until_there_is_space(stage: Stage) -> None:
+    stage.add()
+    stage.fetch()
+    stage.logs[0].is_full = True  # type: ignore[attr-defined]
+    stage.answer(data(records=batch(0, 5), high_watermark=1))
+    assert stage.fetcher.failed == {}
+    assert stage.asked() == {}
+    stage.sleep()
+    stage.answer()
+    assert stage.asked() == {0: (0, -1)}
+    stage.logs[0].is_full = False  # type: ignore[attr-defined]
+    stage.answer(data(records=batch(0, 5), high_watermark=1))
+    assert (stage.logs[0].log_end_offset, stage.logs[0].high_watermark) == (1, 1)
+
+
 def test_an_answer_to_another_leader_epoch_is_dropped(stage: Stage) -> None:
     stage.add()
     stage.fetch()

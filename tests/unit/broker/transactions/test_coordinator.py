@@ -780,3 +780,17 @@ class TestOffsets:
         world.fail_over()
         world.end(producer)
         assert world.committed() == {(ORDERS, 0): 7}
+
+
+def test_figures() -> None:
+    world = TransactionWorld()
+    place = TopicPartition(ORDERS, 2)
+    producer = begun(world, place)
+    world.producer("other")
+    world.change(fencing(2, fenced=True))
+    figures = world.transactions.figures()
+    assert (figures.transactional_ids, figures.ongoing, figures.ending) == (2, 1, 0)
+    world.end(producer)
+    figures = world.transactions.figures()
+    assert (figures.ongoing, figures.ending, figures.without_leader) == (0, 1, 1)
+    assert figures.partitions == {"active": 2}

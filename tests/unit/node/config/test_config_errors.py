@@ -30,6 +30,11 @@ _CASES = {
         "has the rules of org.apache.kafka.common.replica.LeaderSelector and "
         "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     ),
+    "an assignor that is a class of the user's": (
+        changed("node.id = 11", 'node.id = 11\ngroup.consumer.assignors = "range,com.example.Mine"'),
+        "quorum.toml:15: node 11: group.consumer.assignors has com.example.Mine: kquorum cannot run a Java class, and "
+        "has the assignors uniform and range",
+    ),
     "a negative id": (
         changed("node.id = 11", "node.id = -1"),
         "quorum.toml:14: node.id: -1 must be greater than or equal to 0",

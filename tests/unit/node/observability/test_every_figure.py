@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kquorum.broker.groups.figures import GroupCounters, GroupFigures
+from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.network.limits import ServerCounters

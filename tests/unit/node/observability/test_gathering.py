@@ -89,6 +89,7 @@ def gathered(its_replica: Any) -> NodeFigures:
             offline_log_dirs=52,
             throttled_replication=lambda now_ms: {"leaderreplication": now_ms},
             group_figures=lambda: "groups",
+            transaction_figures=lambda: "transactions",
             quotas=Some(figures=lambda now_ms: ("quotas at", now_ms)),
         ),
         skipped_records=53,
@@ -150,6 +151,8 @@ def test_the_figures_of_controller_and_broker_are_theirs() -> None:
     assert quotas == ("quotas at", NOW_MS)
     groups: Any = told.broker.groups
     assert groups == "groups"
+    transactions: Any = told.broker.transactions
+    assert transactions == "transactions"
     assert told.broker.throttled_replication == {"leaderreplication": NOW_MS}
     assert told.listeners["grpc"]["refused_connections"] == 73
     counters = told.listeners["PLAINTEXT"]

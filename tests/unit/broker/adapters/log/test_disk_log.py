@@ -10,6 +10,7 @@ import pytest
 from kquorum.broker.adapters.log.disk_log import DiskLog
 from kquorum.broker.log.errors import (
     KafkaStorageError,
+    NoSpaceLeft,
     OffsetOutOfRange,
     OutOfOrderSequence,
     UnexpectedAppendOffset,
@@ -292,7 +293,7 @@ def test_a_full_disk_refuses_the_append_and_leaves_the_log_as_it_was() -> None:
     log = open_log(log_dir)
     fill(log, 3)
     fs.capacity = sum(inode.taken for inode in fs.inodes.values()) + 20
-    with pytest.raises(KafkaStorageError, match="space"):
+    with pytest.raises(NoSpaceLeft, match="space"):
         log.append_as_leader(data("too much"), leader_epoch=0, now_ms=NOW_MS)
     assert not log_dir.is_failed
     assert values_in(log) == ["v0", "v1", "v2"]

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,39 +18,11 @@ from kquorum.broker.log.partition_log import Isolation
 from kquorum.wire.data_batch import Record
 from kquorum.wire.uuids import uuid_to_text
 from tests.support.broker.disk_logs import DIRECTORY_ID, all_bytes, data, records_in
+from tests.support.broker.real_data import REAL_FOLDERS, copied
 
 NOW_MS = 1_900_000_000_000
 # So that no test waits for a retention that real time would bring.
 KEEP = LogConfig(retention_ms=-1, message_timestamp_after_max_ms=2**62)
-NAMES = (
-    "gzip",
-    "kafka-4.3-transactions-1",
-    "kafka-4.3-transactions-2",
-    "kafka-4.3-transactions-3",
-    "many-snapshots",
-    "oldest-0.11",
-    "retained-and-cleaned",
-    "small-4.0",
-    "snappy-1",
-    "snappy-2",
-    "snappy-3",
-    "three-brokers-1",
-    "three-brokers-2",
-    "three-brokers-3",
-    "two-segments-4.0",
-    "unclean-1",
-    "unclean-2",
-    "unclean-3",
-)
-
-
-def copied(real_data: Path, name: str, target: Path) -> Path:
-    if not (real_data / name).is_dir():
-        pytest.skip(f"no {name} in {real_data}")
-    shutil.copytree(real_data / name, target, copy_function=shutil.copyfile)
-    for path in (target, *target.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    return target
 
 
 def expected_of(real_data: Path, name: str) -> dict[str, Any]:
@@ -107,7 +78,7 @@ def check_partition(log: DiskLog, expected: dict[str, Any]) -> None:
         assert log.offset_of_max_time().timestamp_ms == max(timestamps)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REAL_FOLDERS)
 def test_every_record_is_read_as_another_decoder_reads_it(real_data: Path, tmp_path: Path, name: str) -> None:
     expected = expected_of(real_data, name)
     manager = loaded(copied(real_data, name, tmp_path / name))
@@ -116,7 +87,7 @@ def test_every_record_is_read_as_another_decoder_reads_it(real_data: Path, tmp_p
         check_partition(log, expected["partitions"][log.folder.name])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REAL_FOLDERS)
 def test_a_log_goes_on_and_is_opened_again(real_data: Path, tmp_path: Path, name: str) -> None:
     folder = copied(real_data, name, tmp_path / name)
     manager = loaded(folder)
@@ -163,7 +134,7 @@ def newest_snapshot(expected: dict[str, Any]) -> list[dict[str, int]] | None:
     return sorted(entries, key=lambda entry: entry["producer_id"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REAL_FOLDERS)
 def test_all_that_is_beside_the_batches_is_built_again_from_them(
     real_data: Path, tmp_path: Path, name: str
 ) -> None:
@@ -211,7 +182,7 @@ def test_all_that_is_beside_the_batches_is_built_again_from_them(
                     assert producer.batches[-1].last_offset == entry["last_offset"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REAL_FOLDERS)
 def test_what_lies_beside_the_batches_says_what_kafka_wrote(
     real_data: Path, tmp_path: Path, name: str
 ) -> None:

@@ -1,6 +1,8 @@
 """`log dump` and `log verify` of a partition's folder."""
 
+import gzip
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from kquorum.cli.commands.log.partition_log import (
 )
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.main import run
+from kquorum.spark_replay.decode.sources import METADATA_FOLDER, NoLogFound, find_log_files
 from kquorum.wire.data_batch import Record, write_data_batch
 from kquorum.wire.transaction_records import (
     PartitionsOfTopic,
@@ -25,6 +28,7 @@ from kquorum.wire.transaction_records import (
     encode_transaction_value,
 )
 from tests.support.broker.disk_logs import NOW_MS, data, log_dir_at, marker, open_log
+from tests.support.wire.legacy import legacy_message
 
 
 @pytest.fixture
@@ -142,6 +146,80 @@ def test_a_damaged_checkpoint_is_an_error_that_names_it(tmp_path: Path) -> None:
     path.write_text("0\n7\nt 0 1\n")
     with pytest.raises(CliError, match="recovery-point-offset-checkpoint"):
         dumped(path)
+
+
+def legacy_folder(folder: Path) -> Path:
+    """As Kafka before 0.11 wrote it: records 0 to 2 compressed in one message of magic 1, then 3; the index names the
+    first offset of a message, as Kafka did before 2.0."""
+    folder.mkdir(parents=True)
+    inner = b"".join(legacy_message(each, None, b"value %d" % each, timestamp_ms=9) for each in range(3))
+    wrapper = legacy_message(2, None, gzip.compress(inner), attributes=1, timestamp_ms=9)
+    plain = legacy_message(3, None, b"value 3", magic=0)
+    (folder / f"{0:020}.log").write_bytes(wrapper + plain)
+    (folder / f"{0:020}.index").write_bytes(struct.pack(">iiii", 0, 0, 3, len(wrapper)))
+    return folder
+
+
+def test_a_compressed_message_of_an_old_format_is_shown_with_all_its_records(tmp_path: Path) -> None:
+    folder = legacy_folder(tmp_path / "old-0")
+    first, second = dumped(folder, batches=True)
+    assert (first["base_offset"], first["last_offset"], first["records"]) == (0, 2, 3)
+    assert (second["base_offset"], second["records"], second["max_timestamp_ms"]) == (3, 1, -1)
+    assert [row["offset"] for row in dumped(folder, from_offset=1, to_offset=2)] == [1]
+    lines: list[str] = []
+    dump_partition(PartitionDump(path=folder), lines.append)
+    assert "no time" in lines[3]
+
+
+def test_the_index_of_an_old_broker_is_sound(tmp_path: Path) -> None:
+    check = PartitionCheck(legacy_folder(tmp_path / "old-0"))
+    check.run()
+    assert (check.findings, check.start_offset, check.end_offset, check.records) == ([], 0, 4, 4)
+
+
+def log_directory(folder: Path) -> Path:
+    """Beside `folder` a partition of an old broker, without partition.metadata, one that waits for its removal, and the
+    checkpoint files."""
+    legacy_folder(folder.parent / "old-10")
+    legacy_folder(folder.parent / "old-9")
+    legacy_folder(folder.parent / f"gone-0.{'a' * 32}-delete")
+    (folder.parent / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    return folder.parent
+
+
+def test_a_log_directory_is_verified_partition_by_partition(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dir = log_directory(folder)
+    assert run(["log", "verify", str(log_dir), "--json"]) == ExitStatus.OK
+    told = json.loads(capsys.readouterr().out)
+    assert [each["partition"] for each in told["partitions"]] == ["old-9", "old-10", folder.name]
+    assert (told["verdict"], told["logs"]) == ("sound", [])
+    assert run(["log", "verify", str(log_dir)]) == ExitStatus.OK
+    assert "3 partitions: sound" in capsys.readouterr().out
+    flip(log_dir / "old-9" / f"{0:020}.log", 20)
+    assert run(["log", "verify", str(log_dir)]) == ExitStatus.DAMAGED_INPUT
+    out = capsys.readouterr().out
+    assert "damage old-9/00000000000000000000.log, position 0: " in out
+    assert "3 partitions: 1 not sound" in out
+
+
+def test_the_dump_of_a_log_directory_asks_for_a_partition(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dir = log_directory(folder)
+    assert run(["log", "dump", str(log_dir)]) == ExitStatus.USAGE
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "is a log directory with 3 partitions: name the folder of one" in said
+
+
+def test_a_search_for_metadata_logs_passes_over_the_partitions_of_old_brokers(folder: Path) -> None:
+    log_dir = log_directory(folder)
+    with pytest.raises(NoLogFound):
+        find_log_files(log_dir)
+    (log_dir / METADATA_FOLDER).mkdir()
+    (log_dir / METADATA_FOLDER / f"{0:020}.log").write_bytes(b"")
+    assert {file.source for file in find_log_files(log_dir)} == {log_dir.name}
 
 
 @pytest.mark.slow
