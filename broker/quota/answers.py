@@ -28,7 +28,11 @@ def throttle_time_of(answer: Response | EncodedBody | NoAnswer | None, api_key: 
     """0 where the answer says nothing of it."""
     if isinstance(answer, Response):
         return cast(int, getattr(answer, _FIELD, 0))
-    if isinstance(answer, EncodedBody) and _begins_with_time(api_key, version):
+    if (
+        isinstance(answer, EncodedBody)
+        and len(answer.data) >= _TIME.size
+        and _begins_with_time(api_key, version)
+    ):
         return cast(int, _TIME.unpack_from(answer.data)[0])
     return 0
 

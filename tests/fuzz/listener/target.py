@@ -34,6 +34,8 @@ LIMITS = ServerLimits(
     write_timeout_ms=1000,
     request_timeout_ms=20_000,
     drain_timeout_ms=1000,
+    # Nonsense of the controller may throttle a connection for weeks; it ends when it has been idle for too long.
+    max_idle_ms=5000,
 )
 # Small, so that it is reached now and then.
 BUDGET = BudgetLimits(max_bytes=3_000_000, max_requests=20)
