@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class Reading:
-    """A consumer in a rack; `values` are what it has read, `from_broker` is whom it asks."""
+    """A consumer in a rack; `values` are what it has read, `from_broker` is the broker that it asks."""
 
     def __init__(self, servers: str, rack: str) -> None:
         self.values: list[bytes] = []
