@@ -1,8 +1,8 @@
 """The view of a running cluster that `kquorum may` decides on: what the leader of the quorum says of its followers,
 twice, and its image, read linearizably over gRPC.
 
-A single look cannot tell a node that fetches from one that has just died, so there are two, `LOOK_ON_S` apart: a node that
-fetched in between is alive. The image comes last, so that it is not older than the looks.
+A single look cannot tell a node that fetches from one that has just died, so there are two, `LOOK_ON_S` apart. A node
+that fetched in between is alive. The image comes last, so that it is not older than the looks.
 """
 
 import asyncio
