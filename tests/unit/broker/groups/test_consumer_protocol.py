@@ -105,7 +105,7 @@ class TestRequests:
         assert world.add("other").error_code.name == "group_max_size_reached"
         assert world.error("m", answer.member_epoch) == "none"
 
-    def test_a_hundred_thousand_members_are_refused_without_memory(self) -> None:
+    def test_members_with_forged_ids_are_refused_without_memory(self) -> None:
         world = ConsumerWorld()
         world.add("m")
         world.settings = replace(SETTINGS, consumer_max_size=1)
