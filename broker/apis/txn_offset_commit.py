@@ -12,8 +12,8 @@ from typing import Final
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
 from kquorum.broker.apis.services import BrokerServices, RequestContext
+from kquorum.broker.coordinators.coordinator_log import TransactionOf
 from kquorum.broker.groups import offsets
-from kquorum.broker.groups.group_log import TransactionOf
 from kquorum.broker.groups.shard import Commit, OffsetToCommit
 from kquorum.broker.log.partition_log import VerificationGuard
 from kquorum.broker.log.producer_state import ProducerEpoch
