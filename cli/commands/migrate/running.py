@@ -26,6 +26,8 @@ from kquorum.node.config.model import NodeConfig
 
 _LOOK_TIMEOUT_MS = 3_000
 _LOOK_AGAIN_S = 0.5
+# After the leader was stopped.
+_ELECTION_S = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +95,22 @@ def _before(step: _Step) -> tuple[str, dict[str, object]]:
 
 
 def _stopped(step: _Step) -> tuple[str, dict[str, object]]:
-    view = step.look()
-    if view is None and len(step.addresses) > 1:
+    views: list[MigrationView | None] = []
+
+    def is_known() -> bool:
+        """A leader that was just elected, because the old one is the controller that was stopped, knows no high
+        watermark yet."""
+        views[:] = [step.look()]
+        return views[0] is not None and views[0].high_watermark > 0
+
+    is_alone = len(step.addresses) == 1
+    if not is_alone and not wait_until(is_known, _ELECTION_S, interval_s=_LOOK_AGAIN_S):
         raise CliError(
             f"controller {step.node.node_id} is stopped, and the others have no leader: start the program that it ran "
             "before, and look with `kquorum quorum status`",
             status=ExitStatus.UNREACHABLE,
         )
-    note = note_state(step.node, step.target, view)
+    note = note_state(step.node, step.target, None if is_alone else views[0])
     command = start_command(step.target, str(step.config))
     line = (
         f"the folder of controller {note.node_id} is sound: state {note.state_hash} at offset {note.offset}. "

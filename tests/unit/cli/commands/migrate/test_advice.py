@@ -90,12 +90,17 @@ def test_levels_that_the_other_program_lacks() -> None:
     )
 
 
+def test_levels_that_this_version_of_kquorum_lacks() -> None:
+    newer = quorum(voter(1), voter(2), voter(3), metadata_version=99)
+    [reason] = reasons_against(newer, Program.KQUORUM, 2)
+    assert "metadata.version 99, and kquorum runs the levels" in reason
+
+
 def test_what_an_operator_should_know_before() -> None:
     assert any("no other may fail" in each for each in risks_of(THREE, Program.KQUORUM))
-    assert any(
-        "not compared with the cluster's: metadata.version 30" in each
-        for each in risks_of(THREE, Program.KQUORUM)
-    )
+    ours = quorum(voter(1, Program.KQUORUM))
+    compared = "not compared with the cluster's: metadata.version 30"
+    assert any(compared in each for each in risks_of(ours, Program.KAFKA))
     assert any("one voter" in each for each in risks_of(quorum(voter(1)), Program.KQUORUM))
     assert any("two voters" in each for each in risks_of(quorum(voter(1), voter(2)), Program.KQUORUM))
     assert not any("not compared" in each for each in risks_of(THREE, Program.KAFKA))
