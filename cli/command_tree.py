@@ -33,6 +33,7 @@ class Panel(StrEnum):
 
     RUN = "Run"
     ASK = "Ask a running cluster"
+    ADMINISTER = "Administer a running cluster"
     READ = "Read a log"
 
 
