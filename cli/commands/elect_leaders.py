@@ -59,7 +59,7 @@ def elect_leaders(
     if partition and len(topic or ()) != 1:
         raise typer.BadParameter("--partition is of one topic: name it with --topic")
 
-    async def change(client: "ClusterClient") -> tuple[list[tuple[Place, PartitionView]], dict[Place, str]]:
+    async def change(client: "ClusterClient") -> "tuple[list[tuple[Place, PartitionView]], dict[Place, str]]":
         topics = await describe_topics(client, None if every else topic)
         places = {(each.name, item.partition_id): item for each in topics for item in each.partitions}
         if absent := [each for each in partition or () if ((topic or [""])[0], each) not in places]:

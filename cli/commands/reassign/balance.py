@@ -12,6 +12,7 @@ Without I/O. Placement keeps to these rules, the first the most important:
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 Place = tuple[str, int]
@@ -97,7 +98,7 @@ class _Placement:
         for place in self.replicas:
             by_topic[place[0]].append(place)
         for topic, places in by_topic.items():
-            self._level(self._of_topic[topic], lambda _, places=places: places, keeps_topics=False)
+            self._level(self._of_topic[topic], partial(_all_of, places), keeps_topics=False)
 
     def level_brokers(self) -> None:
         """Until no broker has two more replicas than another: replicas of topics of which it has more."""
@@ -170,6 +171,10 @@ class _Placement:
         self._totals[source] -= 1
         self._of_topic[place[0]][source] -= 1
         self._put(place, target)
+
+
+def _all_of(places: Sequence[Place], _broker: int) -> Iterable[Place]:
+    return places
 
 
 def _with_leaders(current: Assignment, chosen: Mapping[Place, set[int]]) -> dict[Place, tuple[int, ...]]:

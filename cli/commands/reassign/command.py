@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kquorum.cli.commands.reassign.planning import Plan
     from kquorum.cli.commands.reassign.progress import Progress
     from kquorum.cli.commands.reassign.throttles import Throttles
+    from kquorum.node.config.addresses import HostPort
 
 PlanFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A plan, as `kquorum reassign plan` or Kafka's tools write it.")
@@ -25,6 +26,8 @@ MaybePlanFile = Annotated[
     Path | None,
     typer.Argument(metavar="[FILE]", help="Only the partitions of this plan.", show_default=False),
 ]
+# The controller knows that a move has ended, and the broker that is asked for the replicas learns it a moment later.
+_SETTLING_S = 2.0
 reassign_app = typer.Typer(
     help="Move replicas of partitions to other brokers.", no_args_is_help=True, add_completion=False
 )
@@ -235,11 +238,13 @@ def _show_changes(changes: "list[Change]", verb: str, nothing: str, *, as_json: 
         documents = [dict(zip(keys, row, strict=True)) for row in rows]
         print_json({"changed": not dry_run and bool(changes), "partitions": documents})
     elif rows:
-        columns = ("topic", "#partition", "replicas", "planned", "~outcome")
-        if all(each.after is None for each in changes):
-            columns = ("topic", "#partition", "replicas", "~outcome")
-            rows = [(*row[:3], row[4]) for row in rows]
-        print_table(counted(len(rows), "partition"), columns, rows)
+        columns = ["topic", "#partition", "replicas", "planned", "~outcome"]
+        # Of moves that end there is nothing planned.
+        shown = [
+            index for index, name in enumerate(columns) if name != "planned" or any(row[3] for row in rows)
+        ]
+        cells = [[row[index] for index in shown] for row in rows]
+        print_table(counted(len(rows), "partition"), [columns[index] for index in shown], cells)
     else:
         say(nothing)
     refused = [f"{each.place[0]}-{each.place[1]}: {each.refusal}" for each in changes if each.refusal]
@@ -272,15 +277,16 @@ def status(
     With a plan the command fails if, when nothing moves, a partition is not as planned. It warns of throttles that were
     left behind: they slow down all replication of those topics.
     """
+    from kquorum.cli.clients.addresses import broker_addresses
+    from kquorum.cli.clients.cluster_client import run_asking
     from kquorum.cli.commands.reassign.plan_file import read_plan
     from kquorum.cli.commands.reassign.progress import Stage
     from kquorum.cli.failures import CliError
     from kquorum.cli.output import print_json
 
     targets = None if file is None else read_plan(file)
-    found, throttles = _look(targets, config, bootstrap_server, timeout_ms)
-    if watch and found.count(Stage.MOVING):
-        found, throttles = _watch(targets, config, bootstrap_server, timeout_ms, interval_ms)
+    addresses = broker_addresses(config, bootstrap_server)
+    found, throttles = run_asking(_watch(addresses, targets, timeout_ms, interval_ms if watch else None))
     is_over = not found.count(Stage.MOVING)
     removed = None
     if remove_throttles and is_over and throttles.are_set:
@@ -297,57 +303,57 @@ def status(
         raise CliError(f"not as planned: {', '.join(astray[:5])}{more}", is_in_json=True)
 
 
-def _look(
-    targets: "Mapping[tuple[str, int], Target] | None",
-    config: Path | None,
-    bootstrap_server: str | None,
-    timeout_ms: int,
+async def _look(
+    client: "ClusterClient", targets: "Mapping[tuple[str, int], Target] | None"
 ) -> "tuple[Progress, Throttles]":
-    from kquorum.cli.clients.cluster_client import ask_brokers
     from kquorum.cli.commands.reassign.progress import look, topics_of
     from kquorum.cli.commands.reassign.reassign_client import find_partitions
     from kquorum.cli.commands.reassign.throttles import find_throttles
 
     wanted = None if targets is None else {place: target.replicas for place, target in targets.items()}
-
-    async def ask(client: "ClusterClient") -> "tuple[Progress, Throttles]":
-        topics = None if targets is None else topics_of(targets)
-        partitions = await find_partitions(client, topics)
-        found = await look(client, wanted, partitions)
-        return found, await find_throttles(client, topics_of(partitions))
-
-    return ask_brokers(config, bootstrap_server, timeout_ms, ask)
+    partitions = await find_partitions(client, None if targets is None else topics_of(targets))
+    found = await look(client, wanted, partitions)
+    return found, await find_throttles(client, topics_of(partitions))
 
 
-def _watch(
+async def _watch(
+    addresses: "tuple[HostPort, ...]",
     targets: "Mapping[tuple[str, int], Target] | None",
-    config: Path | None,
-    bootstrap_server: str | None,
     timeout_ms: int,
-    interval_ms: int,
+    interval_ms: int | None,
 ) -> "tuple[Progress, Throttles]":
-    """What there is when nothing moves any more; on the way a line on standard error, on a terminal always the same."""
+    """What there is when nothing moves any more, with an interval; on the way a line on standard error, on a terminal
+    always the same one. Without an interval, what there is now."""
+    import asyncio
     import sys
-    import time
 
+    from kquorum.cli.clients.cluster_client import ClusterClient
     from kquorum.cli.commands.reassign.progress import Stage
-    from kquorum.cli.output import remark
+    from kquorum.cli.output import remark, tell_waiting
 
     is_terminal, shown = sys.stderr.isatty(), ""
+    loop = asyncio.get_running_loop()
+    settled_by_s = loop.time() + _SETTLING_S
     while True:
-        found, throttles = _look(targets, config, bootstrap_server, timeout_ms)
+        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
+            found, throttles = await _look(client, targets)
+        if found.count(Stage.MOVING):
+            settled_by_s = loop.time() + _SETTLING_S
+        elif found.count(Stage.NOT_AS_PLANNED) and loop.time() < settled_by_s:
+            await asyncio.sleep(_SETTLING_S / 10)
+            continue
+        is_over = interval_ms is None or not found.count(Stage.MOVING)
         line = found.line()
-        if is_terminal:
-            sys.stderr.write(f"\r\x1b[K{line}")
+        if is_terminal and (shown or not is_over):
+            ending = "\n" if is_over else ""
+            sys.stderr.write(f"\r\x1b[K{line}{ending}")
             sys.stderr.flush()
-        elif line != shown:
+        elif line != shown and not is_over:
             remark(line)
         shown = line
-        if not found.count(Stage.MOVING):
-            if is_terminal:
-                sys.stderr.write("\n")
+        if interval_ms is None or is_over:
             return found, throttles
-        time.sleep(interval_ms / 1000)
+        await asyncio.sleep(interval_ms / 1000)
 
 
 def _remove_throttles(

@@ -94,7 +94,8 @@ def _entry(path: Path, number: int, entry: Any) -> tuple[Place, Target]:
     ):
         raise _bad(path, f'"log_dirs" of {name} is no list of as many directories as there are replicas')
     wanted = tuple(None if each == ANY_DIRECTORY else each for each in directories)
-    return (topic, int(partition)), Target(tuple(replicas), wanted)
+    assert isinstance(partition, int)
+    return (topic, partition), Target(tuple(replicas), wanted)
 
 
 def _is_number(value: object) -> bool:

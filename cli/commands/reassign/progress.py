@@ -52,15 +52,12 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Of the work, from 0 to 1; by partitions where no sizes are known. 1 only if nothing moves."""
-        if not self.count(Stage.MOVING):
+        """Of the work, from 0 to 1; by partitions where no sizes are known. 1 only if nothing is left to do."""
+        of_moving = self.bytes_there / self.bytes_needed if self.bytes_needed else 0.0
+        moving, done, total = self.count(Stage.MOVING), self.count(Stage.DONE), len(self.partitions)
+        if done == total:
             return 1.0
-        if self.bytes_needed:
-            of_moving = self.bytes_there / self.bytes_needed
-        else:
-            of_moving = 0.0
-        done = self.count(Stage.DONE)
-        return min((done + of_moving * self.count(Stage.MOVING)) / (done + self.count(Stage.MOVING)), 0.99)
+        return min((done + of_moving * moving) / total, 0.99)
 
     def line(self) -> str:
         """`[######------------------]  25 %  1 of 4 partitions done, 12,000 of 48,000 bytes`."""
