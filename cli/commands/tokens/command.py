@@ -68,7 +68,7 @@ def create(
     ] = None,
     max_lifetime_ms: Annotated[
         int | None,
-        typer.Option("--max-lifetime-ms", min=1, help="Instead of delegation.token.max.lifetime.ms."),
+        typer.Option("--max-lifetime-ms", min=1, help="Instead of what the nodes allow at most."),
     ] = None,
     password_file: Annotated[
         Path | None,
@@ -115,7 +115,7 @@ def create(
 def renew(
     token_id: TokenId,
     period_ms: Annotated[
-        int | None, typer.Option("--period-ms", min=1, help="Instead of delegation.token.expiry.time.ms.")
+        int | None, typer.Option("--period-ms", min=1, help="Instead of what the nodes have configured.")
     ] = None,
     dry_run: DryRun = False,
     reason: Reason = None,
