@@ -21,6 +21,8 @@ _RESERVED_DESCRIPTORS = 256
 _DESCRIPTORS_MAX = 1_048_576
 # Of the descriptors that connections may have, for gRPC: tools, and members that are no brokers of Kafka's.
 _GRPC_SHARE = 4
+# Of all descriptors, for segments of partitions: one that is closed is opened again at its next use.
+_SEGMENTS_SHARE = 4
 # The client's connection, and both ends of that between the front and gRPC.
 _FILES_OF_GRPC_CONNECTION = 3
 # An envelope is that much larger than the request inside, at the most: headers, the client's principal and address.
@@ -204,6 +206,11 @@ def _files_before_refusal() -> int:
     for, could take more together than there is. Half of the reserve is for what is open besides connections."""
     most = open_files()
     return most - (most - _for_all_listeners(most)) // 2
+
+
+def segments_open() -> int:
+    """How many segments of partitions may have their file open, of all log directories together."""
+    return max(open_files() // _SEGMENTS_SHARE, 1)
 
 
 def open_files() -> int:
