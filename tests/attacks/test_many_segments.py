@@ -22,7 +22,15 @@ from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import Isolation
 from kquorum.storage.file_system import PosixFileSystem
 from kquorum.storage.open_segments import OpenSegments
-from tests.support.broker.disk_logs import DIRECTORY_ID, NOW_MS, TOPIC_ID, all_bytes, data, open_log, values_in
+from tests.support.broker.disk_logs import (
+    DIRECTORY_ID,
+    NOW_MS,
+    TOPIC_ID,
+    all_bytes,
+    data,
+    open_log,
+    values_in,
+)
 from tests.support.fault_file_system import refused
 
 RECORDS = 60
@@ -100,7 +108,9 @@ def test_without_any_descriptor_one_that_is_kept_back_serves(tmp_path: Path, val
     assert not log.log_dir.is_failed
 
 
-def test_a_segment_that_was_closed_is_opened_where_its_folder_is_now(tmp_path: Path, values: list[str]) -> None:
+def test_a_segment_that_was_closed_is_opened_where_its_folder_is_now(
+    tmp_path: Path, values: list[str]
+) -> None:
     log = log_at(tmp_path, FewDescriptors(1), 1)
     append_each_much_later(log)
     target = tmp_path / "moved-0"
