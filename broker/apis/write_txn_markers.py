@@ -197,6 +197,7 @@ def _append(
         return _Outcome(key, type(error).error_code)
     # Offsets that the transaction committed count from now on, or are gone.
     groups.marker_written(
+        now_ms,
         partition,
         marker.producer_id,
         appended.batches.last_offset,

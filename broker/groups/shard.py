@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kquorum.broker.coordinators.answers import Done, KeyValue
-from kquorum.broker.coordinators.loading import LogLoad, ShardState
-from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.coordinators.coordinator_log import TransactionOf
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.shard import CoordinatorShard
 from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     CONSUMER,
@@ -32,7 +33,6 @@ from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, 
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
 from kquorum.broker.groups.consumer_records import Change, group_tombstones
 from kquorum.broker.groups.group_errors import GroupError
-from kquorum.broker.groups.group_log import GroupLog, TransactionOf
 from kquorum.broker.groups.migration import can_downgrade, check_upgrade, downgraded, upgraded
 from kquorum.broker.groups.offsets import (
     CommittedOffset,
@@ -44,7 +44,6 @@ from kquorum.broker.groups.offsets import (
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
 from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.broker.groups.topic_regexes import RegexResolution
-from kquorum.broker.log.errors import LogError
 from kquorum.broker.replica.partition import Partition
 from kquorum.wire.consumer_group_records import (
     CONSUMER_TYPES,
@@ -92,6 +91,7 @@ from kquorum.wire.uuids import ZERO_UUID
 log = logging.getLogger("broker.groups")
 
 NO_GENERATION: Final = -1
+_LEADER_DOES_NOT_WAIT: Final = 1
 _FIRST_WITH_GROUP_ID_NOT_FOUND: Final = 9
 # At most so many offsets are removed by one batch.
 _REMOVED_AT_ONCE: Final = 1_000
@@ -145,11 +145,14 @@ FetchDone = Callable[[ErrorCode, Mapping[Place, CommittedOffset], Collection[Pla
 """The error, the offsets of the group, and the places of which a transaction has not ended."""
 
 
-class GroupShard:
+class GroupShard(CoordinatorShard):
     """Implements `broker.groups.classic_protocol.GroupStore` and `broker.groups.consumer_protocol.ConsumerStore`.
 
     `topics` and `counters` are shared by all shards, `timings` are those of a consumer group by its id.
     """
+
+    SERVES = "groups"
+    REQUIRED_ACKS = _LEADER_DOES_NOT_WAIT
 
     def __init__(
         self,
@@ -160,24 +163,19 @@ class GroupShard:
         timings: Callable[[str], ConsumerTimings],
         counters: GroupCounters,
     ) -> None:
-        self.partition = partition
-        self.leader_epoch = partition.leader_epoch
-        self.state = ShardState.LOADING
+        super().__init__(partition, log)
         self.groups: dict[str, ClassicGroup] = {}
-        self.timers = Timers()
         self.offsets = OffsetStore()
         self.consumers: dict[str, ConsumerGroup] = {}
         self.committed = CommittedGroups()
         self.topics = topics
         self.timings = timings
         self.counters = counters
-        self.log = GroupLog(partition, self.replay, self._commit_to)
         self.classic = ClassicProtocol(self)
         self.consumer = ConsumerProtocol(self)
         self.classic_members = ClassicMembers(self, self.consumer)
         self._settings = settings
         self._new_id = new_id
-        self._load = LogLoad(partition.log)
         self._modern: dict[str, set[tuple[RecordType, bytes]]] = {}
         """The records of share and streams groups, which another broker's coordinator keeps."""
         self._groups_of_topic: dict[str, set[str]] = {}
@@ -188,42 +186,18 @@ class GroupShard:
     def settings(self) -> GroupSettings:
         return self._settings()
 
-    @property
-    def refusal(self) -> ErrorCode:
-        return self.state.refusal
-
     def new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{self._new_id()}" if prefix else str(self._new_id())
 
     # Loading
 
-    def load_some(self, now_ms: int) -> None:
-        """Read and replay the next part of the log, up to its end: what the former leader wrote, committed or not."""
-        if self.state is not ShardState.LOADING:
-            return
-        before = self._load.next_offset
-        try:
-            for data, position, header in self._load.next_batches(self.settings.load_buffer_bytes):
-                self._replay_batch(data, position, header)
-        except (DecodeError, LogError, ValueError) as error:
-            self.state = ShardState.FAILED
-            log.error(
-                "%s-%d cannot be loaded from offset %d on, so this broker refuses its groups: %s",
-                *self.partition.topic_partition,
-                self._load.next_offset,
-                error,
-            )
-            return
-        if self._load.next_offset > before:
-            # So that what waits for its commit does not pile up (KAFKA-19716).
-            self._commit_to(self.partition.log.high_watermark)
-            return
-        self._begin(now_ms)
+    @property
+    def load_buffer_bytes(self) -> int:
+        return self.settings.load_buffer_bytes
 
-    def _begin(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> None:
         self.state = ShardState.ACTIVE
-        self.log.start_at(self.partition.log.log_end_offset)
-        self._commit_to(self.partition.log.high_watermark)
+        self.commit_to(self.partition.log.high_watermark)
         for group in self.groups.values():
             self.classic.begin(now_ms, group)
         for consumers in self.consumers.values():
@@ -237,11 +211,11 @@ class GroupShard:
             self.leader_epoch,
         )
 
-    def _commit_to(self, high_watermark: int) -> None:
+    def commit_to(self, high_watermark: int) -> None:
         self.offsets.commit_to(high_watermark)
         self.committed.commit_to(high_watermark)
 
-    def _replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
+    def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
         for record in read_data_records(data, position, header):
             if header.is_control:
                 self._replay_marker(header.producer_id, record)
@@ -261,14 +235,10 @@ class GroupShard:
         for key in self.offsets.end_transaction(producer_id, record_offset, is_commit=is_commit):
             self._make_simple(key.group_id)
 
-    def close(self) -> None:
-        """This broker leads the partition no longer. The log is not asked for anything: it may be gone."""
-        self.state = ShardState.CLOSED
+    def given_up(self) -> None:
         for group in tuple(self.groups.values()):
             self.classic.end(group, ErrorCode.not_coordinator)
-        self.timers.clear()
         self._resolutions.clear()
-        self.log.fail_all(ErrorCode.not_coordinator)
 
     # Replay
 
@@ -491,11 +461,11 @@ class GroupShard:
 
     @property
     def has_work(self) -> bool:
-        return self.state is ShardState.LOADING or bool(self._resolutions)
+        """Regular expressions are resolved part by part too."""
+        return self.has_to_read or bool(self._resolutions)
 
     def work_some(self, now_ms: int) -> None:
-        """A part of what takes long: the load, or the resolution of regular expressions."""
-        if self.state is ShardState.LOADING:
+        if self.has_to_read:
             self.load_some(now_ms)
             return
         group_id, resolution = next(iter(self._resolutions.items()))
@@ -555,47 +525,47 @@ class GroupShard:
         done: Done,
         transaction: TransactionOf | None = None,
     ) -> bool:
-        """Whether the log took them; `done` is called in any case."""
-        settings = self.settings
-        return self.log.write(
-            now_ms,
-            records,
-            done,
-            timeout_ms=settings.commit_timeout_ms,
-            codec=settings.compression_codec,
-            transaction=transaction,
-        )
+        """Whether the log took them; `done` is called in any case. The records change the state before they are
+        committed."""
+        producer_id = None if transaction is None else transaction.producer.producer_id
+
+        def appended(first_offset: int) -> None:
+            for offset, (key, value) in enumerate(records, first_offset):
+                self.replay(offset, key, value, producer_id)
+
+        return self._append(now_ms, records, done, appended, transaction)
 
     def write_group(
         self, now_ms: int, group: ClassicGroup, done: Done, assignments: Mapping[str, bytes] | None = None
     ) -> None:
-        """The group itself is ahead of its record: members wait for this one."""
-        settings = self.settings
+        """The group itself is ahead of its record, which is not replayed: members wait for this one."""
         record = (encode_group_key(group.group_id), encode_group_value(group.record(assignments)))
-        self.log.write(
+        self._append(now_ms, [record], done, lambda _first_offset: None)
+
+    def _append(
+        self,
+        now_ms: int,
+        records: Sequence[KeyValue],
+        done: Done,
+        appended: Callable[[int], None],
+        transaction: TransactionOf | None = None,
+    ) -> bool:
+        settings = self.settings
+        error = self.log.write(
             now_ms,
-            [record],
+            records,
             done,
             timeout_ms=settings.commit_timeout_ms,
+            appended=appended,
             codec=settings.compression_codec,
-            is_replayed=False,
+            transaction=transaction,
         )
+        if error is not ErrorCode.none:
+            done(error)
+        return error is ErrorCode.none
 
     def after_writes(self, now_ms: int, done: Done) -> None:
         self.log.after_writes(now_ms, done, timeout_ms=self.settings.commit_timeout_ms)
-
-    def advance(self) -> None:
-        """The high watermark moved."""
-        if self.state is ShardState.ACTIVE:
-            self.log.advance()
-
-    def expire(self, now_ms: int) -> None:
-        self.log.expire(now_ms)
-        self.timers.fire(now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        deadlines = (self.log.next_deadline_ms(), self.timers.next_deadline_ms())
-        return min((each for each in deadlines if each is not None), default=None)
 
     def make_room(self, now_ms: int, group_id: str) -> ErrorCode:
         group = self.consumers.get(group_id)

@@ -14,11 +14,10 @@ from itertools import islice
 from typing import Final
 
 from kquorum.broker.coordinators.answers import Done, KeyValue
-from kquorum.broker.coordinators.loading import LogLoad, ShardState
-from kquorum.broker.coordinators.timers import Timers
-from kquorum.broker.log.errors import LogError
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.shard import CoordinatorShard
 from kquorum.broker.log.producer_state import ProducerEpoch
-from kquorum.broker.replica.partition import Partition, TopicPartition
+from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition
 from kquorum.broker.transactions.markers import MarkerJob, MarkerQueue
 from kquorum.broker.transactions.peers import RETRY_BACKOFF_MS
 from kquorum.broker.transactions.settings import TransactionSettings
@@ -35,9 +34,7 @@ from kquorum.broker.transactions.transaction import (
     initialise,
     transaction_of,
 )
-from kquorum.broker.transactions.transaction_log import TransactionLog
 from kquorum.wire.data_batch import read_data_records
-from kquorum.wire.errors import DecodeError
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.record_batch import BatchHeader
 from kquorum.wire.transaction_records import (
@@ -78,7 +75,10 @@ class _Entry:
         return self.pending is not None or self.is_leaving
 
 
-class TransactionShard:
+class TransactionShard(CoordinatorShard):
+    SERVES = "transactions"
+    REQUIRED_ACKS = ACKS_ALL
+
     def __init__(
         self,
         partition: Partition,
@@ -88,12 +88,8 @@ class TransactionShard:
         markers: MarkerQueue,
     ) -> None:
         """`version` is the cluster's transaction.version."""
-        self.partition = partition
+        super().__init__(partition, log)
         self.index = partition.topic_partition.partition
-        self.leader_epoch = partition.leader_epoch
-        self.state = ShardState.LOADING
-        self.timers = Timers()
-        self.log = TransactionLog(partition)
         self.aborted_by_timeout = 0
         self._settings = settings
         self._version = version
@@ -101,13 +97,8 @@ class TransactionShard:
         self._markers = markers
         self._entries: dict[str, _Entry] = {}
         self._open: dict[str, None] = {}
-        self._load = LogLoad(partition.log)
         self._end_of_load: int | None = None
         self._looking: Iterator[str] | None = None
-
-    @property
-    def refusal(self) -> ErrorCode:
-        return self.state.refusal
 
     @property
     def count(self) -> int:
@@ -122,31 +113,19 @@ class TransactionShard:
     # Loading
 
     @property
+    def load_buffer_bytes(self) -> int:
+        return self._settings().load_buffer_bytes
+
+    @property
     def has_to_read(self) -> bool:
+        """A shard that has read all may still wait for its replicas."""
         return self.state is ShardState.LOADING and self._end_of_load is None
 
-    def load_some(self, now_ms: int) -> None:
-        """Read and replay the next part of the log."""
-        if not self.has_to_read:
-            return
-        before = self._load.next_offset
-        try:
-            for data, position, header in self._load.next_batches(self._settings().load_buffer_bytes):
-                self._replay_batch(data, position, header)
-        except (DecodeError, LogError, ValueError) as error:
-            self.state = ShardState.FAILED
-            log.error(
-                "%s-%d cannot be loaded from offset %d on, so this broker refuses its transactions: %s",
-                *self.partition.topic_partition,
-                self._load.next_offset,
-                error,
-            )
-            return
-        if self._load.next_offset == before:
-            self._end_of_load = before
-            self._maybe_begin(now_ms)
+    def loaded(self, now_ms: int) -> None:
+        self._end_of_load = self._load.next_offset
+        self._maybe_begin(now_ms)
 
-    def _replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
+    def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
         if header.is_control:
             return
         for record in read_data_records(data, position, header):
@@ -180,12 +159,8 @@ class TransactionShard:
             if entry.current is not None and entry.current.is_prepared:
                 self._send_markers(now_ms, transactional_id, entry.current)
 
-    def close(self) -> None:
-        """This broker leads the partition no longer. The log is not asked for anything: it may be gone."""
-        self.state = ShardState.CLOSED
-        self.timers.clear()
+    def given_up(self) -> None:
         self._markers.forget(self.index)
-        self.log.fail_all(ErrorCode.not_coordinator)
 
     # State
 
@@ -230,31 +205,18 @@ class TransactionShard:
 
         entry.pending = following
         self._entries[transactional_id] = entry
-        error = self.log.write(
-            now_ms, [record], committed=committed, done=done, timeout_ms=following.timeout_ms
-        )
+        error = self.log.write(now_ms, [record], done, timeout_ms=following.timeout_ms, committed=committed)
         if error is not ErrorCode.none:
             entry.pending = None
             if entry.current is None:
                 del self._entries[transactional_id]
             done(error)
-            return
-        self.log.advance(now_ms)
 
     def advance(self, now_ms: int) -> None:
         """The high watermark may have moved."""
         if self.state is ShardState.LOADING:
             self._maybe_begin(now_ms)
-        elif self.state is ShardState.ACTIVE:
-            self.log.advance(now_ms)
-
-    def expire(self, now_ms: int) -> None:
-        self.log.expire(now_ms)
-        self.timers.fire(now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        deadlines = (self.log.next_deadline_ms(), self.timers.next_deadline_ms())
-        return min((each for each in deadlines if each is not None), default=None)
+        super().advance(now_ms)
 
     # Requests
 
@@ -511,9 +473,9 @@ class TransactionShard:
         error = self.log.write(
             now_ms,
             tombstones,
-            committed=committed,
-            done=lambda _error: None,
+            lambda _error: None,
             timeout_ms=self._settings().max_timeout_ms,
+            committed=committed,
         )
         if error is not ErrorCode.none:
             for entry in entries:
@@ -524,8 +486,6 @@ class TransactionShard:
                 len(entries),
                 error.name,
             )
-            return
-        self.log.advance(now_ms)
 
 
 def _in_parts(transactional_ids: Sequence[str]) -> Iterator[list[str]]:
