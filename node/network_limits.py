@@ -70,8 +70,12 @@ _OF_GROUPS = (
     ApiKey.SYNC_GROUP,
 )
 _GROUP_ELEMENTS = 20_000
+# The transaction coordinator looks each partition up, and a broker that asks for other producers names each transaction.
+_OF_TRANSACTIONS = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT)
+_TRANSACTION_ELEMENTS = 10_000
 # Of these a broker looks up each partition, some 5 microseconds each beside what is done in slices.
 _OF_RECORDS = (
+    ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.DELETE_RECORDS,
     ApiKey.DESCRIBE_LOG_DIRS,
     ApiKey.DESCRIBE_PRODUCERS,
@@ -118,6 +122,7 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
     by_api: dict[int, int] = dict.fromkeys(_COSTLY, most // 4)
     by_api |= dict.fromkeys(_SMALL, min(most, _SMALL_ELEMENTS))
     by_api |= dict.fromkeys(_OF_GROUPS, min(most, _GROUP_ELEMENTS))
+    by_api |= dict.fromkeys(_OF_TRANSACTIONS, min(most, _TRANSACTION_ELEMENTS))
     by_api |= dict.fromkeys(_OF_RECORDS, min(most, _RECORDS_ELEMENTS))
     bytes_by_api: dict[int, int] = {
         api_key: _USUAL_BYTES for api_key in ApiKey if api_key not in _WITHOUT_USUAL
