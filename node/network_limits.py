@@ -70,7 +70,7 @@ _OF_GROUPS = (
     ApiKey.SYNC_GROUP,
 )
 _GROUP_ELEMENTS = 20_000
-# The transaction coordinator looks each partition up, and a broker that asks for other producers names each transaction.
+# The transaction coordinator looks each partition up, and brokers name the transactions of their producers.
 _OF_TRANSACTIONS = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT)
 _TRANSACTION_ELEMENTS = 10_000
 # Of these a broker looks up each partition, some 5 microseconds each beside what is done in slices.

@@ -60,8 +60,8 @@ class PartitionSegment:
         suffix: str = "",
         open_segments: OpenSegments | None = None,
     ) -> None:
-        """`suffix` comes behind the names of files that are not of the log yet. `open_segments` bounds how many segments
-        have their file open at a time; None: it does not count this one."""
+        """`suffix` comes behind the names of files that are not of the log yet. `open_segments` bounds how many
+        segments have their file open at a time; None: it does not count this one."""
         self._fs = fs
         self._open_segments = OpenSegments() if open_segments is None else open_segments
         self.base_offset = base_offset

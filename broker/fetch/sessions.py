@@ -25,8 +25,8 @@ _INT_MAX: Final = 2**31 - 1
 EVICTABLE_AFTER_MS: Final = 120_000
 # Of all sessions together: some 300 bytes each. Kafka has no bound.
 MOST_PARTITIONS: Final = 500_000
-# Of one: as many as a Fetch may name (`node.network_limits`). Each Fetch of the session goes through all of them, and may
-# tell of all, whatever it names itself.
+# Of one: as many as a Fetch may name (`node.network_limits`). Each Fetch of the session goes through all of them, and
+# may tell of all, whatever it names itself.
 MOST_OF_A_SESSION: Final = 20_000
 _FIRST_VERSION_WITH_SESSIONS: Final = 7
 _FIRST_VERSION_WITH_IDS: Final = 13

@@ -15,8 +15,8 @@ from typing import Final, Protocol, TypeVar
 from kquorum.broker.log.log_config import LogConfig
 
 _OFFSET_SPAN_MAX: Final = 2**31 - 1
-# The files of a group are renamed in one turn of the event loop, some ten calls of the system for each segment. Kafka has
-# no such bound; the next round joins what this one made.
+# The files of a group are renamed in one turn of the event loop, some ten calls of the system for each segment. Kafka
+# has no such bound; the next round joins what this one made.
 MOST_IN_A_GROUP: Final = 64
 
 

@@ -1,13 +1,13 @@
-"""Records whose timestamps rise by more than `segment.ms` each begin a segment: a broker keeps its descriptors, and a log
-does not become files without end.
+"""Records whose timestamps rise by more than `segment.ms` each begin a segment: a broker keeps its descriptors, and a
+log does not become files without end.
 
-On a running broker 20,000 such records, sent in half a minute by one client, used up all descriptors (`ulimit -n` 20,000):
-the next segment could not be made, the log directory went offline, and the broker stopped.
+On a running broker 20,000 such records, sent in half a minute by one client, used up all descriptors (`ulimit -n` of
+20,000): the next segment could not be made, the log directory went offline, and the broker stopped.
 """
 
 import errno
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -70,8 +70,8 @@ def append_each_much_later(log: DiskLog, count: int = RECORDS) -> None:
 
 
 @pytest.fixture
-def values() -> Iterator[list[str]]:
-    yield [f"v{number}" for number in range(RECORDS)]
+def values() -> list[str]:
+    return [f"v{number}" for number in range(RECORDS)]
 
 
 def test_segments_share_a_few_descriptors_and_all_is_read(tmp_path: Path, values: list[str]) -> None:
@@ -156,7 +156,7 @@ def test_retention_deletes_some_segments_at_a_time(tmp_path: Path, monkeypatch: 
         manager.tick(now_ms)
         counts.append(len(log.segments))
         assert len(counts) < RECORDS
-    assert max(before - after for before, after in zip(counts, counts[1:], strict=False)) == 7
+    assert max(before - after for before, after in pairwise(counts)) == 7
 
 
 def test_compaction_joins_some_segments_at_a_time() -> None:

@@ -1,8 +1,8 @@
 """A request that names thousands of partitions, and a Fetch of a few bytes whose session has them: the broker serves
 others in between.
 
-A client without any right made a fetch session of 494,000 partitions with 26 requests; each Fetch of it, of some 60 bytes,
-then took 2.5 s of the event loop. WriteTxnMarkers with 6,000 markers took 0.3 s, AddPartitionsToTxn with 16,000
+A client without any right made a fetch session of 494,000 partitions with 26 requests; each Fetch of it, of some 60
+bytes, then took 2.5 s of the event loop. WriteTxnMarkers with 6,000 markers took 0.3 s, AddPartitionsToTxn with 16,000
 transactions 0.6 s, TxnOffsetCommit with 150,000 partitions 0.8 s.
 """
 
