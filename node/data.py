@@ -48,9 +48,11 @@ from kquorum.node.broker_logs import BrokerLogs, CleanerPace
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import inter_broker_listener
 from kquorum.node.folders import NodeFolders
+from kquorum.node.network_limits import segments_open
 from kquorum.node.security import cannot_log_in, inter_broker_client
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.raft.ports import RandomSource
+from kquorum.storage.open_segments import OpenSegments
 from kquorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 log = logging.getLogger("node.broker")
@@ -189,6 +191,8 @@ class BrokerData:
         for sender in self._senders:
             await sender.close()
         self._runner.close()
+        while self.replicas.delete_some():  # noqa: ASYNC110 - nothing is waited for: others have their turn
+            await asyncio.sleep(0)
         self._cleaner_pace.stop()
         await self.logs.close(broker_epoch)
 
@@ -208,8 +212,12 @@ class BrokerData:
             """Logs are loaded in a thread; and no partition is to change inside its own append."""
             loop.call_soon_threadsafe(self._on_failed_directory, log_dir.directory_id)
 
+        open_segments = OpenSegments(segments_open())
         return LogManager(
-            [LogDir(path, directory_id, now_ms=now_ms) for directory_id, path in self._paths.items()],
+            [
+                LogDir(path, directory_id, now_ms=now_ms, open_segments=open_segments)
+                for directory_id, path in self._paths.items()
+            ],
             config_of=lambda topic: log_config(self.log_values(topic)),
             intervals=ManagerIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,

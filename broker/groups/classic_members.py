@@ -20,7 +20,12 @@ from kquorum.broker.groups.consumer_group import (
     ConsumerMember,
     MemberState,
 )
-from kquorum.broker.groups.consumer_protocol import ConsumerProtocol, ConsumerStore, check_instance
+from kquorum.broker.groups.consumer_protocol import (
+    ConsumerProtocol,
+    ConsumerStore,
+    check_instance,
+    check_topics,
+)
 from kquorum.broker.groups.consumer_records import Change
 from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.migration import decoded_subscription, encoded_assignment
@@ -337,11 +342,13 @@ def _check_generation(member: ConsumerMember, generation: int) -> None:
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
     try:
-        return decoded_subscription(request.protocols[0].metadata)
+        found = decoded_subscription(request.protocols[0].metadata)
     except DecodeError as error:
         raise GroupError(
             ErrorCode.unknown_server_error, f"The subscription of the member cannot be read: {error}"
         ) from None
+    check_topics(found.topics)
+    return found
 
 
 def _updated(

@@ -46,16 +46,16 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     def by_shard(
         self, group_ids: Iterable[str]
-    ) -> tuple[Mapping[int, Sequence[str]], Mapping[str, ErrorCode]]:
+    ) -> tuple[Mapping[GroupShard, Sequence[str]], Mapping[str, ErrorCode]]:
         """The groups of each shard, each once; and those that none here serves, with the reason."""
-        served: dict[int, list[str]] = {}
+        served: dict[GroupShard, list[str]] = {}
         refused: dict[str, ErrorCode] = {}
         for group_id in dict.fromkeys(group_ids):
             shard = self.shard_of(group_id)
             if isinstance(shard, ErrorCode):
                 refused[group_id] = shard
             else:
-                served.setdefault(self.partition_of(group_id), []).append(group_id)
+                served.setdefault(shard, []).append(group_id)
         return served, refused
 
     # What happens to the partitions and topics

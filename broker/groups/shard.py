@@ -8,12 +8,14 @@ groups are not in the log before their leader has assigned partitions (`classic_
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from kquorum.broker.coordinators.answers import Done, KeyValue
+from kquorum.broker.coordinators.batches import in_batches, record_bytes
 from kquorum.broker.coordinators.coordinator_log import TransactionOf
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.shard import CoordinatorShard
@@ -29,7 +31,7 @@ from kquorum.broker.groups.classic_group import (
 from kquorum.broker.groups.classic_members import ClassicMembers
 from kquorum.broker.groups.classic_protocol import ClassicProtocol, Client, check_member
 from kquorum.broker.groups.committed_groups import CommittedGroup, CommittedGroups
-from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, ResolvedRegex
+from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, HeldBytes, ResolvedRegex
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
 from kquorum.broker.groups.consumer_records import Change, group_tombstones
 from kquorum.broker.groups.group_errors import GroupError
@@ -93,9 +95,12 @@ log = logging.getLogger("broker.groups")
 NO_GENERATION: Final = -1
 _LEADER_DOES_NOT_WAIT: Final = 1
 _FIRST_WITH_GROUP_ID_NOT_FOUND: Final = 9
-# At most so many offsets are removed by one batch.
-_REMOVED_AT_ONCE: Final = 1_000
+# What one turn of the loop does at most, of work that grows with the groups and their offsets.
+_LOOKED_AT_ONCE: Final = 1_000
+# So many members that are removed together have their names in the log of the broker.
+_NAMED_AT_MOST: Final = 5
 
+_ENDED: Final = object()
 _OF_MEMBERS: Final = frozenset(
     {
         RecordType.SHARE_GROUP_MEMBER_METADATA,
@@ -167,6 +172,7 @@ class GroupShard(CoordinatorShard):
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
         self.consumers: dict[str, ConsumerGroup] = {}
+        self.held_by_consumers = HeldBytes()
         self.committed = CommittedGroups()
         self.topics = topics
         self.timings = timings
@@ -180,6 +186,8 @@ class GroupShard(CoordinatorShard):
         """The records of share and streams groups, which another broker's coordinator keeps."""
         self._groups_of_topic: dict[str, set[str]] = {}
         self._resolutions: dict[str, RegexResolution] = {}
+        self._works: deque[Iterator[None]] = deque()
+        self._removed: list[tuple[str, str, str]] = []
         self._ends: dict[str, ErrorCode] = {}
 
     @property
@@ -239,6 +247,7 @@ class GroupShard(CoordinatorShard):
         for group in tuple(self.groups.values()):
             self.classic.end(group, ErrorCode.not_coordinator)
         self._resolutions.clear()
+        self._works.clear()
 
     # Replay
 
@@ -320,6 +329,7 @@ class GroupShard(CoordinatorShard):
             self._note_topics(group.group_id, group.subscriptions.names(), ())
             self._resolutions.pop(group.group_id, None)
             del self.consumers[group.group_id]
+            self.held_by_consumers.total -= group.held_bytes
         elif kind is RecordType.CONSUMER_GROUP_PARTITION_METADATA:
             group.has_partition_metadata = False
         elif kind is RecordType.CONSUMER_GROUP_MEMBER_METADATA:
@@ -341,7 +351,9 @@ class GroupShard(CoordinatorShard):
         if group_id in self._modern or (known is not None and not known.is_simple):
             raise ValueError(f"group {group_id} is of another protocol, and has records of a consumer group")
         self.groups.pop(group_id, None)
-        made = self.consumers[group_id] = ConsumerGroup(group_id, self._note_topics)
+        made = self.consumers[group_id] = ConsumerGroup(
+            group_id, self._note_topics, held_by_all=self.held_by_consumers
+        )
         return made
 
     def _note_topics(self, group_id: str, before: Collection[str], after: Collection[str]) -> None:
@@ -461,12 +473,17 @@ class GroupShard(CoordinatorShard):
 
     @property
     def has_work(self) -> bool:
-        """Regular expressions are resolved part by part too."""
-        return self.has_to_read or bool(self._resolutions)
+        """Regular expressions are resolved part by part too, and what is over is removed so."""
+        return self.has_to_read or bool(self._resolutions or self._works)
 
     def work_some(self, now_ms: int) -> None:
         if self.has_to_read:
             self.load_some(now_ms)
+            return
+        if self._works:
+            work = self._works.popleft()
+            if next(work, _ENDED) is not _ENDED:
+                self._works.append(work)
             return
         group_id, resolution = next(iter(self._resolutions.items()))
         if resolution.advance():
@@ -566,6 +583,27 @@ class GroupShard(CoordinatorShard):
 
     def after_writes(self, now_ms: int, done: Done) -> None:
         self.log.after_writes(now_ms, done, timeout_ms=self.settings.commit_timeout_ms)
+
+    def note_removed(self, group_id: str, member_id: str, reason: str) -> None:
+        """For the log of the broker, which has a line for all members that are removed together."""
+        self._removed.append((group_id, member_id, reason))
+
+    def expire(self, now_ms: int) -> None:
+        super().expire(now_ms)
+        removed, self._removed = self._removed, []
+        if not removed:
+            return
+        named = [
+            f"member {member_id} of group {group_id} ({reason})"
+            for group_id, member_id, reason in removed[:_NAMED_AT_MOST]
+        ]
+        more = len(removed) - len(named)
+        log.info(
+            "%s-%d: removed %s%s",
+            *self.partition.topic_partition,
+            ", ".join(named),
+            f" and {more} other members" if more else "",
+        )
 
     def make_room(self, now_ms: int, group_id: str) -> ErrorCode:
         group = self.consumers.get(group_id)
@@ -777,20 +815,20 @@ class GroupShard(CoordinatorShard):
 
     # Groups
 
-    def listed(self) -> list[ListedGroup]:
-        found = [
-            ListedGroup(group.group_id, group.protocol_type or "", group.state.value, "classic")
-            for group in self.groups.values()
-        ]
-        found += [
-            ListedGroup(committed.group_id, CONSUMER, committed.state.value, CONSUMER)
-            for committed in self.committed.all.values()
-        ]
-        for group_id, kept in self._modern.items():
+    def listed(self) -> Iterator[ListedGroup]:
+        """The groups that are there at the first step, each as it is at its own step."""
+        classic, consumers = tuple(self.groups.values()), tuple(self.committed.all.values())
+        modern = tuple(self._modern.items())
+        for group in classic:
+            if self.groups.get(group.group_id) is group:
+                yield ListedGroup(group.group_id, group.protocol_type or "", group.state.value, "classic")
+        for committed in consumers:
+            if committed.group_id in self.committed.all:
+                yield ListedGroup(committed.group_id, CONSUMER, committed.state.value, CONSUMER)
+        for group_id, kept in modern:
             kind = next((_TYPE_OF_METADATA[each] for each, _ in kept if each in _TYPE_OF_METADATA), "share")
             state = "Stable" if self._has_modern_members(group_id) else "Empty"
-            found.append(ListedGroup(group_id, kind, state, kind))
-        return found
+            yield ListedGroup(group_id, kind, state, kind)
 
     def delete_groups(
         self, now_ms: int, group_ids: Sequence[str], done: Callable[[Mapping[str, ErrorCode]], None]
@@ -822,12 +860,14 @@ class GroupShard(CoordinatorShard):
 
     def _tombstones(self, group_id: str) -> list[KeyValue]:
         places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
-        records: list[KeyValue] = [(encode_offset_key(OffsetKey(group_id, *place)), None) for place in places]
+        return _offset_tombstones(group_id, places) + self._tombstones_of_group(group_id)
+
+    def _tombstones_of_group(self, group_id: str) -> list[KeyValue]:
         if group_id in self.consumers:
-            return records + group_tombstones(self.consumers[group_id])
+            return group_tombstones(self.consumers[group_id])
         if group_id in self._modern:
-            return records + _removals(self._modern[group_id])
-        return [*records, (encode_group_key(group_id), None)]
+            return _removals(self._modern[group_id])
+        return [(encode_group_key(group_id), None)]
 
     # Expiry
 
@@ -836,64 +876,103 @@ class GroupShard(CoordinatorShard):
 
     def expire_offsets(self, now_ms: int) -> None:
         """Rules G3.37 to G3.41 and G5.40. A group that has no offsets left and no members goes too."""
-        retention_ms = self.settings.retention_ms
+        self._works.append(self._expiry(now_ms))
+
+    def _expiry(self, now_ms: int) -> Iterator[None]:
+        """A slice in each step, which writes what it has found."""
         records: list[KeyValue] = []
-        for group in tuple(self.groups.values()):
-            kept = self.offsets.newest(group.group_id)
-            expired = [
-                place
-                for place, found in kept.items()
-                if not self.offsets.is_in_transaction(group.group_id, place)
-                and _has_expired(group, place, found, now_ms, retention_ms)
-            ]
-            self.counters.offset_expirations += len(expired)
-            records += [(encode_offset_key(OffsetKey(group.group_id, *place)), None) for place in expired]
-            is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group.group_id))
-            if not is_used and group.state is GroupState.EMPTY and not group.pending_ids:
-                records.append((encode_group_key(group.group_id), None))
-        for consumers in tuple(self.consumers.values()):
-            records += self._expired_of_consumers(consumers, now_ms, retention_ms)
+        looked = 0
+        for group_id in (*self.groups, *self.consumers):
+            # Of this group, in `records`.
+            removed = 0
+            for part in _parts(tuple(self.offsets.newest(group_id))):
+                expired = self._expired(now_ms, group_id, part)
+                self.counters.offset_expirations += len(expired)
+                records += _offset_tombstones(group_id, expired)
+                removed += len(expired)
+                looked += 1 + len(part)
+                if looked >= _LOOKED_AT_ONCE:
+                    self._remove_some(now_ms, records)
+                    records, looked, removed = [], 0, 0
+                    yield
+            if self._is_over(group_id, removed):
+                records += self._tombstones_of_group(group_id)
         self._remove_some(now_ms, records)
         self._schedule_expiry(now_ms)
 
-    def _expired_of_consumers(self, group: ConsumerGroup, now_ms: int, retention_ms: int) -> list[KeyValue]:
-        """Offsets of topics that the group reads stay, however old."""
-        group_id = group.group_id
+    def _expired(self, now_ms: int, group_id: str, places: Iterable[Place]) -> list[Place]:
+        group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
         kept = self.offsets.newest(group_id)
-        expired = [
-            place
-            for place, found in kept.items()
-            if place.topic not in group.subscriptions
-            and not self.offsets.is_in_transaction(group_id, place)
-            and is_expired(found, now_ms, found.commit_timestamp_ms, retention_ms)
-        ]
-        records: list[KeyValue] = [
-            (encode_offset_key(OffsetKey(group_id, *place)), None) for place in expired
-        ]
-        self.counters.offset_expirations += len(expired)
-        is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group_id))
-        return records if is_used or not group.is_empty else records + group_tombstones(group)
+        retention_ms = self.settings.retention_ms
+
+        def has_expired(place: Place) -> bool:
+            found = kept.get(place)
+            if found is None or self.offsets.is_in_transaction(group_id, place):
+                return False
+            if group is not None:
+                return _has_expired(group, place, found, now_ms, retention_ms)
+            # Offsets of topics that a consumer group reads stay, however old.
+            return (
+                consumers is not None
+                and place.topic not in consumers.subscriptions
+                and is_expired(found, now_ms, found.commit_timestamp_ms, retention_ms)
+            )
+
+        return [place for place in places if has_expired(place)]
+
+    def _is_over(self, group_id: str, removed: int) -> bool:
+        """Whether the group has no members, and no offsets but those that are being `removed`."""
+        if self.offsets.in_transactions(group_id) or len(self.offsets.newest(group_id)) > removed:
+            return False
+        group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
+        if group is not None:
+            return group.state is GroupState.EMPTY and not group.pending_ids
+        return consumers is not None and consumers.is_empty
 
     def forget_topics(self, now_ms: int, topics: Collection[str]) -> None:
         """Topics were deleted: another topic of the same name has other records (rule G3.42)."""
+        self._works.append(self._forgetting(now_ms, frozenset(topics)))
+
+    def _forgetting(self, now_ms: int, topics: Collection[str]) -> Iterator[None]:
+        """A slice in each step. What was committed since the first is of another topic."""
+        end_offset = self.partition.log.log_end_offset
         records: list[KeyValue] = []
+        looked = 0
         for group_id in (*self.groups, *self.consumers, *self._modern):
-            places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
-            records += [
-                (encode_offset_key(OffsetKey(group_id, *place)), None)
-                for place in places
-                if place.topic in topics
-            ]
+            newest = self.offsets.newest(group_id)
+            for part in _parts((*newest, *self.offsets.in_transactions(group_id))):
+                gone = [
+                    place
+                    for place in dict.fromkeys(part)
+                    if place.topic in topics
+                    and ((found := newest.get(place)) is None or found.record_offset < end_offset)
+                ]
+                records += _offset_tombstones(group_id, gone)
+                looked += 1 + len(part)
+                if looked >= _LOOKED_AT_ONCE:
+                    self._remove_some(now_ms, records)
+                    records, looked = [], 0
+                    yield
         self._remove_some(now_ms, records)
 
     def _remove_some(self, now_ms: int, records: Sequence[KeyValue]) -> None:
-        for start in range(0, len(records), _REMOVED_AT_ONCE):
-            self.write(now_ms, records[start : start + _REMOVED_AT_ONCE], lambda _error: None)
+        for part in in_batches(records, record_bytes):
+            self.write(now_ms, part, lambda _error: None)
 
 
 def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     known = group.members.get(member_id)
     return ConsumerMember(member_id=member_id) if known is None else known
+
+
+def _parts(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
+    """At least one, so that a group without offsets takes a step too."""
+    for start in range(0, max(len(places), 1), _LOOKED_AT_ONCE):
+        yield places[start : start + _LOOKED_AT_ONCE]
+
+
+def _offset_tombstones(group_id: str, places: Iterable[Place]) -> list[KeyValue]:
+    return [(encode_offset_key(OffsetKey(group_id, *place)), None) for place in places]
 
 
 def _begun(group_id: str, *records: KeyValue) -> Change:

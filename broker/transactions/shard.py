@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final
 
 from kquorum.broker.coordinators.answers import Done, KeyValue
+from kquorum.broker.coordinators.batches import in_batches
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.shard import CoordinatorShard
 from kquorum.broker.log.producer_state import ProducerEpoch
@@ -51,8 +52,11 @@ log = logging.getLogger("broker.transactions")
 # What one turn of the loop does at most, of work that grows with the number of transactional ids.
 _ABORTED_AT_ONCE: Final = 100
 _LOOKED_AT_ONCE: Final = 10_000
-_REMOVED_IN_A_BATCH: Final = 500
-_REMOVED_BYTES: Final = 128 * 1024
+# What the ids of a partition may take in memory. Kafka has no bound; an id stays for `transactional.id.expiration.ms`.
+MOST_BYTES: Final = 32 << 20
+_ENTRY_BYTES: Final = 500
+
+_WARNING_PAUSE_MS: Final = 60_000
 
 ProducerDone = Callable[[ErrorCode, ProducerEpoch], None]
 """The error, and the producer id and epoch to go on with."""
@@ -96,6 +100,8 @@ class TransactionShard(CoordinatorShard):
         self._new_producer_id = new_producer_id
         self._markers = markers
         self._entries: dict[str, _Entry] = {}
+        self._held_bytes = 0
+        self._next_warning_ms = 0
         self._open: dict[str, None] = {}
         self._end_of_load: int | None = None
         self._looking: Iterator[str] | None = None
@@ -166,11 +172,11 @@ class TransactionShard(CoordinatorShard):
 
     def _set(self, transactional_id: str, transaction: Transaction | None) -> None:
         if transaction is None:
-            self._entries.pop(transactional_id, None)
+            self._drop(transactional_id)
         else:
             entry = self._entries.get(transactional_id)
             if entry is None:
-                self._entries[transactional_id] = _Entry(transaction)
+                self._keep(transactional_id, _Entry(transaction))
             else:
                 entry.current, entry.pending = transaction, None
         if transaction is not None and transaction.state is TransactionState.ONGOING:
@@ -178,9 +184,31 @@ class TransactionShard(CoordinatorShard):
         else:
             self._open.pop(transactional_id, None)
 
+    def _keep(self, transactional_id: str, entry: _Entry) -> None:
+        if transactional_id not in self._entries:
+            self._held_bytes += _bytes_of(transactional_id)
+        self._entries[transactional_id] = entry
+
+    def _drop(self, transactional_id: str) -> None:
+        if self._entries.pop(transactional_id, None) is not None:
+            self._held_bytes -= _bytes_of(transactional_id)
+
+    def _warn_of_too_many(self, now_ms: int) -> None:
+        if now_ms < self._next_warning_ms:
+            return
+        self._next_warning_ms = now_ms + _WARNING_PAUSE_MS
+        log.warning(
+            "%s-%d: another transactional id is refused (POLICY_VIOLATION): the %d ids of this partition take %d "
+            "bytes, as many as they may. Clients should use their ids again; with a shorter "
+            "transactional.id.expiration.ms unused ones are forgotten sooner",
+            *self.partition.topic_partition,
+            len(self._entries),
+            self._held_bytes,
+        )
+
     def transactions(self) -> Iterator[tuple[str, Transaction]]:
-        """Those that are committed, and are not being removed."""
-        for transactional_id, entry in self._entries.items():
+        """Those that are there at the first step and committed at their own, and are not being removed."""
+        for transactional_id, entry in tuple(self._entries.items()):
             if entry.current is not None and not entry.is_leaving:
                 yield transactional_id, entry.current
 
@@ -204,12 +232,12 @@ class TransactionShard(CoordinatorShard):
                 self._send_markers(now_ms, transactional_id, following)
 
         entry.pending = following
-        self._entries[transactional_id] = entry
+        self._keep(transactional_id, entry)
         error = self.log.write(now_ms, [record], done, timeout_ms=following.timeout_ms, committed=committed)
         if error is not ErrorCode.none:
             entry.pending = None
             if entry.current is None:
-                del self._entries[transactional_id]
+                self._drop(transactional_id)
             done(error)
 
     def advance(self, now_ms: int) -> None:
@@ -231,6 +259,10 @@ class TransactionShard(CoordinatorShard):
     ) -> None:
         """A producer takes over the id. A transaction that is open is aborted first: the producer asks again."""
         entry = self._entries.get(transactional_id)
+        if entry is None and self._held_bytes + _bytes_of(transactional_id) > MOST_BYTES:
+            self._warn_of_too_many(now_ms)
+            done(ErrorCode.policy_violation, NO_PRODUCER_EPOCH)
+            return
         if entry is None:
             producer_id = self._new_producer_id()
             if producer_id is None:
@@ -453,7 +485,7 @@ class TransactionShard(CoordinatorShard):
                 continue
             if entry.current.is_at_rest and entry.current.last_update_ms <= oldest_ms:
                 expired.append(transactional_id)
-        for part in _in_parts(expired):
+        for part in in_batches(expired, len):
             self._remove(now_ms, part)
         if len(looked) < _LOOKED_AT_ONCE:
             self._looking = None
@@ -488,15 +520,6 @@ class TransactionShard(CoordinatorShard):
             )
 
 
-def _in_parts(transactional_ids: Sequence[str]) -> Iterator[list[str]]:
-    """As many as one batch takes."""
-    part: list[str] = []
-    size = 0
-    for each in transactional_ids:
-        if part and (len(part) == _REMOVED_IN_A_BATCH or size + len(each) > _REMOVED_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(each)
-        size += len(each)
-    if part:
-        yield part
+def _bytes_of(transactional_id: str) -> int:
+    """About what an id takes in memory with its last transaction."""
+    return _ENTRY_BYTES + len(transactional_id)

@@ -62,6 +62,14 @@ from kquorum.wire.uuids import ZERO_UUID
 logger = logging.getLogger("broker.log")
 NOTHING_FOUND = TimestampedOffset(-1, -1, -1)
 _NO_RECORDS: tuple[bytes, ...] = ()
+# About ten ms.
+_BATCHES_A_SEARCH = 4_000
+# Records choose their timestamps, so a producer can have each of them begin a segment, which takes four files, some KB
+# of memory and 16 KB of the disk. A log of that many segments ends none for its age or its index that is so small.
+MOST_SMALL_SEGMENTS = 1_000
+SMALL_SEGMENT_BYTES = 1_048_576
+# Each takes some ten calls of the system; the next check of the log goes on.
+MOST_DELETED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +198,7 @@ class DiskLog:
                 recovery_point,
                 log_start_offset,
                 was_cleaned,
+                log_dir.open_segments,
             ).load()
             opened = cls(
                 log_dir,
@@ -490,6 +499,8 @@ class DiskLog:
             return True
         if not segment.size:
             return False
+        if len(self._segments) >= MOST_SMALL_SEGMENTS and segment.size < SMALL_SEGMENT_BYTES:
+            return False
         first_ms = segment.first_timestamp_ms
         waited_ms = max_timestamp_ms - first_ms if first_ms >= 0 else now_ms - segment.opened_ms
         return waited_ms > config.roll_after_ms - self._roll_jitter_ms or segment.is_index_full(
@@ -523,7 +534,11 @@ class DiskLog:
 
     def _add_segment(self, base_offset: int, now_ms: int) -> None:
         segment = PartitionSegment(
-            self.folder, base_offset, self.fs, index_interval_bytes=self._config.index_interval_bytes
+            self.folder,
+            base_offset,
+            self.fs,
+            index_interval_bytes=self._config.index_interval_bytes,
+            open_segments=self._dir.open_segments,
         )
         try:
             segment.create(now_ms)
@@ -600,10 +615,7 @@ class DiskLog:
             upper = self._bases[index + 1] if index + 1 < len(self._bases) else self._end
         found: list[AbortedTransaction] = []
         for segment in self._segments[index:]:
-            entries = [
-                AbortedEntry(*segment.aborted.at(number)[1:]) for number in range(len(segment.aborted))
-            ]
-            more, is_complete = aborted_between(entries, offset, upper)
+            more, is_complete = aborted_between(segment.aborted.content, offset, upper)
             found += more
             if is_complete:
                 break
@@ -629,33 +641,33 @@ class DiskLog:
 
     # Searching by time
 
-    def offset_for_time(self, timestamp_ms: int) -> TimestampedOffset:
+    def search_time(self, timestamp_ms: int, from_offset: int) -> TimestampedOffset | int:
         self._check_usable()
+        first = max(from_offset, self._start)
+        left = _BATCHES_A_SEARCH
         segment = self._active
         try:
-            for segment in self._segments[self._index_of(self._start) :]:
-                if segment.retention_timestamp_ms < timestamp_ms:
+            for segment in self._segments[self._index_of(first) :]:
+                # Its batches' times alone: where they have none, the file's own time says nothing of them.
+                if segment.greatest_timestamp[0] < timestamp_ms:
                     continue
-                start = max(segment.times.offset_below(timestamp_ms), self._start)
-                found = self._first_at_or_after(segment, start, timestamp_ms)
-                if found is not None:
-                    return found
+                start = max(segment.times.offset_below(timestamp_ms), first)
+                for position, header in segment.headers(segment.offsets.position_at_or_before(start)):
+                    if header.last_offset < start:
+                        continue
+                    if not left:
+                        return header.base_offset
+                    left -= 1
+                    if header.max_timestamp_ms < timestamp_ms:
+                        continue
+                    found = self._first_since(segment, position, header, timestamp_ms, self._start)
+                    if found is not None:
+                        return found
         except BadBatch as error:
             raise self._corrupt(segment, error) from error
         except StorageFailed as error:
             raise self._failed(error) from error
         return NOTHING_FOUND
-
-    def _first_at_or_after(
-        self, segment: PartitionSegment, start_offset: int, timestamp_ms: int
-    ) -> TimestampedOffset | None:
-        for position, header in segment.headers(segment.offsets.position_at_or_before(start_offset)):
-            if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
-                continue
-            found = self._first_since(segment, position, header, timestamp_ms, self._start)
-            if found is not None:
-                return found
-        return None
 
     def _first_since(
         self,
@@ -817,7 +829,8 @@ class DiskLog:
         self._producers.on_high_watermark(self._high_watermark)
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Retention: by the log's start, by size, by time. How many segments went. Raises KafkaStorageError."""
+        """Retention: by the log's start, by size, by time. How many segments went: if MOST_DELETED_AT_ONCE or more,
+        others may be due. Raises KafkaStorageError."""
         self._check_usable()
         self._dir.now_ms = max(self._dir.now_ms, now_ms)
         count = self._delete_while(self._is_below_start)
@@ -853,6 +866,8 @@ class DiskLog:
             end = self._bases[index + 1] if index + 1 < len(self._bases) else self._end
             is_last_and_empty = index + 1 == len(self._segments) and segment.is_empty
             if end > self._high_watermark or is_last_and_empty or not may_go(index):
+                break
+            if count == MOST_DELETED_AT_ONCE:
                 break
             count += 1
         if count:
@@ -929,6 +944,8 @@ class DiskLog:
         except StorageFailed as error:
             # No name may be half changed, so a disk that is full counts as one that failed.
             raise self._dir.fail(error) from error
+        # A thread has written it.
+        cleaned.count_among(self._dir.open_segments)
         self._segments[first:end] = [cleaned]
         self._bases[first:end] = [cleaned.base_offset]
         self._size += cleaned.size - sum(each.size for each in replaced)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kquorum.broker.log.errors import KafkaStorageError
 from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.open_segments import OpenSegments
 from kquorum.storage.retired_files import RetiredFiles
 
 logger = logging.getLogger("broker.log_dirs")
@@ -30,13 +31,16 @@ class LogDir:
         *,
         now_ms: int = 0,
         on_failure: Callable[[LogDir, Exception], None] = lambda _dir, _error: None,
+        open_segments: OpenSegments | None = None,
     ) -> None:
+        """The directories of a broker share `open_segments`."""
         self.path = path
         self.directory_id = directory_id
         self.fs = fs
         self.now_ms = now_ms
         self.failure: Exception | None = None
         self.on_failure = on_failure
+        self.open_segments = OpenSegments() if open_segments is None else open_segments
         self.was_truncated = False
         """A log was cut since a write of the recovery points was last begun."""
         self.lowered = 0
