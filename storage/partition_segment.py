@@ -93,8 +93,12 @@ class PartitionSegment:
             )
         except OSError as error:
             raise storage_failure("create", self.path, error) from error
-        self.offsets.create()
-        self.times.create()
+        try:
+            self.offsets.create()
+            self.times.create()
+        except StorageFailed:
+            self.close_files()
+            raise
         self.size = 0
         self.next_offset = self.base_offset
         self.opened_ms = now_ms

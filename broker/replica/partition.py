@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
@@ -21,6 +21,7 @@ from uuid import UUID
 from kquorum.broker.log.errors import (
     FencedLeaderEpoch,
     LogError,
+    NoSpaceLeft,
     NotEnoughReplicas,
     NotLeaderOrFollower,
     OffsetOutOfRange,
@@ -109,6 +110,8 @@ class Outbox:
 
     woken: dict[TopicPartition, Wake] = field(default_factory=dict)
     isr_changes: list[IsrChange] = field(default_factory=list)
+    without_space: dict[TopicPartition, None] = field(default_factory=dict)
+    """Partitions whose log refused records, as its disk is full."""
 
     def wake(self, topic_partition: TopicPartition, why: Wake) -> None:
         self.woken[topic_partition] = self.woken.get(topic_partition, why) | why
@@ -120,6 +123,10 @@ class Outbox:
     def take_isr_changes(self) -> list[IsrChange]:
         changes, self.isr_changes = self.isr_changes, []
         return changes
+
+    def take_without_space(self) -> Collection[TopicPartition]:
+        found, self.without_space = self.without_space, {}
+        return found
 
 
 @dataclass(slots=True)
@@ -332,14 +339,18 @@ class Partition:
                 f"{self._name} has {len(self.isr_state.committed)} in-sync replicas; "
                 f"min.insync.replicas asks for {self.effective_min_isr}"
             )
-        batches = self.log.append_as_leader(
-            records,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            guard=guard,
-            transaction_version=transaction_version,
-        )
+        try:
+            batches = self.log.append_as_leader(
+                records,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                guard=guard,
+                transaction_version=transaction_version,
+            )
+        except NoSpaceLeft:
+            self._outbox.without_space[self.topic_partition] = None
+            raise
         if not batches.duplicate:
             self._outbox.wake(self.topic_partition, Wake.LOG_END)
             self._maybe_advance_high_watermark(now_ms)
@@ -677,7 +688,11 @@ class Partition:
             (last_delta,) = _LAST_OFFSET_DELTA.unpack_from(records, _LAST_OFFSET_DELTA_POSITION)
             if base_offset < start <= base_offset + last_delta:
                 self.log.truncate_fully_and_start_at(base_offset)
-        appended = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=now_ms)
+        try:
+            appended = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=now_ms)
+        except NoSpaceLeft:
+            self._outbox.without_space[self.topic_partition] = None
+            raise
         if appended.first_offset >= 0:
             self._outbox.wake(self.topic_partition, Wake.LOG_END)
         return appended

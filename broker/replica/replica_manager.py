@@ -18,10 +18,11 @@ from zlib import crc32
 import numpy as np
 
 from kquorum.broker.internal_topics import INTERNAL_TOPICS
-from kquorum.broker.log.errors import KafkaStorageError, LogError
+from kquorum.broker.log.errors import KafkaStorageError, LogError, NoSpaceLeft
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.replica.alter_partitions import AlterPartitions
 from kquorum.broker.replica.fetcher import Fetcher, FetcherSettings, ReplicationQuota
+from kquorum.broker.replica.full_disk import FullDisk
 from kquorum.broker.replica.isr import IsrChange
 from kquorum.broker.replica.partition import (
     DEFAULT_LAG_TIME_MAX_MS,
@@ -52,7 +53,7 @@ class PartitionLogs(Protocol):
     ) -> PartitionLog:
         """The log, made where there is none. Its high watermark is that of the checkpoint, within the log. Raises
         KafkaStorageError where the directory is offline, or where the log of a partition that is not new may lie in
-        one; InconsistentTopicId."""
+        one; NoSpaceLeft; InconsistentTopicId."""
         ...
 
     def delete(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
@@ -120,6 +121,7 @@ class ReplicaManager:
         min_insync_replicas: Callable[[MetadataImage, str], int] = lambda _image, _topic: 1,
         quota: ReplicationQuota | None = None,
         places: LogPlaces | None = None,
+        full_disk: FullDisk | None = None,
     ) -> None:
         """`min_insync_replicas` is the effective config of a topic."""
         self.outbox = Outbox()
@@ -130,10 +132,15 @@ class ReplicaManager:
         self._min_insync_replicas = min_insync_replicas
         self._quota = quota
         self._places = places
+        self._full_disk = full_disk or FullDisk(
+            settings.broker_id, lambda _topic, _partition, _directory: None
+        )
         self._image = MetadataImage.empty()
         self._hosted: dict[TopicPartition, _Hosted] = {}
         self._indexes: dict[UUID, dict[int, TopicPartition]] = {}
         self._unopened: dict[TopicPartition, None] = {}
+        self._unopened_for_space: dict[TopicPartition, None] = {}
+        """Partitions for whose files there was no space."""
         self._is_shutting_down = False
         self._has_begun = False
         self._next_shrink_ms: int | None = None
@@ -326,6 +333,8 @@ class ReplicaManager:
             )
         except LogError as error:
             log.error("%s-%d is offline: %s", *topic_partition, error)
+            if isinstance(error, NoSpaceLeft):
+                self._unopened_for_space[topic_partition] = None
             return None
         hosted.partition = Partition(
             broker_id=self._settings.broker_id,
@@ -350,6 +359,8 @@ class ReplicaManager:
         if not indexes:
             del self._indexes[hosted.topic_id]
         self._stop_fetching(topic_partition)
+        self._unopened_for_space.pop(topic_partition, None)
+        self._full_disk.stopped(hosted.topic_id, topic_partition.partition)
         if self._places is not None:
             self._places.stopped(topic_partition)
         if hosted.partition is None:
@@ -450,6 +461,7 @@ class ReplicaManager:
             return
         partition, hosted.partition = hosted.partition, None
         self._stop_fetching(topic_partition)
+        self._full_disk.stopped(hosted.topic_id, topic_partition.partition)
         if self._places is not None:
             self._places.went_offline(topic_partition)
         partition.stop()
@@ -468,6 +480,16 @@ class ReplicaManager:
             if partition.log.directory_id == directory_id:
                 self.mark_offline(partition.topic_partition)
         self._drop_idle_fetchers()
+
+    def has_space(self, directory_id: UUID) -> None:
+        """There is space again in a log directory that was full."""
+        self._full_disk.has_space(directory_id)
+        for topic_partition in self._unopened_for_space:
+            # As if it had not been looked at yet.
+            hosted = self._hosted.pop(topic_partition)
+            del self._indexes[hosted.topic_id][topic_partition.partition]
+            self._unopened[topic_partition] = None
+        self._unopened_for_space.clear()
 
     def begin_controlled_shutdown(self) -> None:
         self._is_shutting_down = True
@@ -510,6 +532,13 @@ class ReplicaManager:
     def _submit(self) -> None:
         for change in self.outbox.take_isr_changes():
             self.alter_partitions.submit(change)
+        for topic_partition in self.outbox.take_without_space():
+            partition = self.online(topic_partition)
+            if partition is None:
+                continue
+            state = self._image.topics.partition(partition.topic_id, topic_partition.partition)
+            if state is not None:
+                self._full_disk.refused(partition, state, self._cluster.brokers)
 
 
 def is_stray(

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
-from kquorum.broker.log.errors import KafkaStorageError
+from kquorum.broker.adapters.log.log_space import LogSpace
+from kquorum.broker.log.errors import KafkaStorageError, NoSpaceLeft
 from kquorum.storage.file_system import POSIX, FileSystem
 from kquorum.storage.retired_files import RetiredFiles
 
@@ -30,11 +31,13 @@ class LogDir:
         *,
         now_ms: int = 0,
         on_failure: Callable[[LogDir, Exception], None] = lambda _dir, _error: None,
+        space: LogSpace | None = None,
     ) -> None:
         self.path = path
         self.directory_id = directory_id
         self.fs = fs
         self.now_ms = now_ms
+        self.space = space or LogSpace(path, fs=fs)
         self.failure: Exception | None = None
         self.on_failure = on_failure
         self.was_truncated = False
@@ -62,6 +65,11 @@ class LogDir:
         """Raises KafkaStorageError once the directory has failed."""
         if self.failure is not None:
             raise KafkaStorageError(f"the log directory {self.path} is offline: {self.failure}")
+
+    def check_space(self) -> None:
+        """Raises NoSpaceLeft while records are refused."""
+        if self.space.refuses:
+            raise NoSpaceLeft(f"{self.path} has no space left, and takes no records until there is")
 
     def fail(self, error: Exception) -> KafkaStorageError:
         """Take the directory offline; the error to raise."""
