@@ -46,6 +46,7 @@ from kquorum.broker.replica.isr import (
     IsrState,
     RefusedChange,
 )
+from kquorum.metadata.image.directories import MIGRATING
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
 from kquorum.wire.messages.error_codes import ErrorCode
 
@@ -85,8 +86,9 @@ class ClusterView(Protocol):
         """Registered and unfenced."""
         ...
 
-    def is_active(self, broker_id: int) -> bool:
-        """Registered, unfenced and not in controlled shutdown: it may join an ISR (KIP-841)."""
+    def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
+        """Registered, unfenced and not in controlled shutdown (KIP-841), and the directory of the replica has not failed
+        and is not LOST."""
         ...
 
     def broker_epoch(self, broker_id: int) -> int | None: ...
@@ -186,6 +188,7 @@ class Partition:
         self.epoch_start_offset: int | None = None
         """The end of the log when this broker began to lead; None for a follower."""
         self.replicas: tuple[int, ...] = ()
+        self._directories: dict[int, UUID] = {}
         self.adding_replicas: tuple[int, ...] = ()
         self.removing_replicas: tuple[int, ...] = ()
         self.isr_state = IsrState(frozenset())
@@ -305,6 +308,7 @@ class Partition:
 
     def _assign(self, registration: PartitionState) -> None:
         self.replicas = registration.replicas
+        self._directories = dict(zip(registration.replicas, registration.directories, strict=False))
         self.adding_replicas = registration.adding_replicas
         self.removing_replicas = registration.removing_replicas
 
@@ -592,8 +596,10 @@ class Partition:
         )
 
     def _is_eligible(self, replica_id: int, progress: FollowerProgress) -> bool:
-        """Neither fenced nor shutting down (KIP-841), and the process that fetches is the registered one (KIP-903)."""
-        if not self._cluster.is_active(replica_id):
+        """Neither fenced nor shutting down (KIP-841), on a disk that works and has space, and the process that fetches
+        is the registered one (KIP-903)."""
+        directory_id = self._directories.get(replica_id, MIGRATING)
+        if not self._cluster.may_join_isr(replica_id, directory_id):
             return False
         return progress.broker_epoch in (UNKNOWN_BROKER_EPOCH, self._cluster.broker_epoch(replica_id))
 
@@ -619,6 +625,11 @@ class Partition:
         self.log.update_high_watermark(reached)
         self._outbox.wake(self.topic_partition, Wake.HIGH_WATERMARK)
         return True
+
+    def brokers_changed(self, now_ms: int) -> None:
+        """A broker that is fenced, or whose disk failed, is not waited for any longer."""
+        if self.is_leader and self.log.high_watermark < self.log.log_end_offset:
+            self._maybe_advance_high_watermark(now_ms)
 
     # The ISR and the controller
 

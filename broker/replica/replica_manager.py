@@ -33,6 +33,7 @@ from kquorum.broker.replica.partition import (
 )
 from kquorum.metadata.image.cluster import ClusterImage, Endpoint
 from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.directories import is_online
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.topics import TopicImage
@@ -176,8 +177,9 @@ class ReplicaManager:
         broker = self._cluster.brokers.get(broker_id)
         return broker is not None and not broker.fenced
 
-    def is_active(self, broker_id: int) -> bool:
-        return self._cluster.is_active(broker_id)
+    def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
+        broker = self._cluster.brokers.get(broker_id)
+        return broker is not None and broker.is_active and is_online(directory_id, broker.log_dirs)
 
     def broker_epoch(self, broker_id: int) -> int | None:
         broker = self._cluster.brokers.get(broker_id)
@@ -210,6 +212,8 @@ class ReplicaManager:
         self._take_over(now_ms, changed, opened_at_once=OPENED_AT_ONCE)
         if image.cluster.brokers is not before.cluster.brokers:
             self._follow_moved_leaders(before, image)
+            for partition in self.all_online():
+                partition.brokers_changed(now_ms)
         self._drop_idle_fetchers()
         self._submit()
 

@@ -78,7 +78,7 @@ def full_brokers_leave(cluster: Cluster, load: RecordLoad, topic: Loaded, disk: 
     await_output(cluster, FIRST, FULL, WAIT_S)
     topic.await_leaders(lambda leaders: FIRST not in leaders and -1 not in leaders)
     topic.await_in_sync([SECOND, THIRD])
-    load.await_more(cluster.tails, 200)
+    load.await_more(cluster.tails, 200, WAIT_S)
     return filler
 
 
@@ -90,7 +90,7 @@ def test_a_broker_whose_disk_is_full_leaves_its_partitions_to_others_and_comes_b
         cluster.start()
         topic = Loaded(cluster)
         with RecordLoad(topic.servers, TOPIC, PARTITIONS) as load:
-            load.await_more(cluster.tails)
+            load.await_more(cluster.tails, timeout_s=WAIT_S)
             filler = full_brokers_leave(cluster, load, topic, disk_of_first)
             filler.unlink()
             await_output(cluster, FIRST, SPACE, WAIT_S)
@@ -99,7 +99,7 @@ def test_a_broker_whose_disk_is_full_leaves_its_partitions_to_others_and_comes_b
             cluster.kill_together((SECOND, THIRD))
             topic = topic_seen_by_first(topic)
             topic.await_leaders(lambda leaders: leaders == {FIRST})
-            load.await_more(cluster.tails, 100)
+            load.await_more(cluster.tails, 100, WAIT_S)
             cluster.start_nodes((SECOND, THIRD))
             topic.await_in_sync([FIRST, SECOND, THIRD])
         topic.check(load)
@@ -121,14 +121,14 @@ def test_a_broker_is_started_again_on_its_full_disk(tmp_path: Path, disk_of_firs
         cluster.start()
         topic = Loaded(cluster)
         with RecordLoad(topic.servers, TOPIC, PARTITIONS) as load:
-            load.await_more(cluster.tails)
+            load.await_more(cluster.tails, timeout_s=WAIT_S)
             filler = full_brokers_leave(cluster, load, topic, disk_of_first)
             if ends == "in order":
                 assert cluster.terminate(FIRST) == 0
                 cluster.start_node(FIRST)
             else:
                 cluster.restart(FIRST)
-            load.await_more(cluster.tails, 100)
+            load.await_more(cluster.tails, 100, WAIT_S)
             filler.unlink()
             topic.await_in_sync([FIRST, SECOND, THIRD])
         topic.check(load)
@@ -141,7 +141,7 @@ def test_the_only_replica_is_read_only_until_there_is_space(tmp_path: Path, disk
         cluster.start()
         topic = Loaded(cluster, replicas=1)
         with RecordLoad(topic.servers, TOPIC, PARTITIONS) as load:
-            load.await_more(cluster.tails)
+            load.await_more(cluster.tails, timeout_s=WAIT_S)
         filler = fill(disk_of_first)
         # One record may find room where another one does not.
         refused = wait_until(lambda: not _is_taken(topic.servers), WAIT_S)
@@ -210,11 +210,11 @@ def test_a_disk_that_fails_takes_its_partitions_elsewhere(tmp_path: Path, shim: 
         cluster.start()
         topic = Loaded(cluster, partitions=6)
         with RecordLoad(topic.servers, TOPIC, 6) as load:
-            load.await_more(cluster.tails)
+            load.await_more(cluster.tails, timeout_s=WAIT_S)
             failing.disk.fail_writes()
             await_output(cluster, FIRST, "is offline until the broker is restarted", WAIT_S)
             assert wait_until(lambda: _is_in_sync_in_half(topic), WAIT_S, 0.2), cluster.tails()
-            load.await_more(cluster.tails, 100)
+            load.await_more(cluster.tails, 100, WAIT_S)
             check_quiet(cluster, FIRST)
             failing.disk.heal()
             cluster.restart(FIRST)
@@ -242,13 +242,13 @@ def test_a_broker_ends_when_its_last_disk_fails(tmp_path: Path, shim: Path) -> N
         cluster.start()
         topic = Loaded(cluster)
         with RecordLoad(topic.servers, TOPIC, PARTITIONS) as load:
-            load.await_more(cluster.tails)
+            load.await_more(cluster.tails, timeout_s=WAIT_S)
             failing.disk.fail_writes()
             assert wait_until(lambda: not cluster.is_running(FIRST), WAIT_S), cluster.tails()
             assert "all log directories have failed" in cluster.output(FIRST)
             assert "Traceback" not in cluster.output(FIRST)
             topic.await_leaders(lambda leaders: FIRST not in leaders and -1 not in leaders)
-            load.await_more(cluster.tails, 100)
+            load.await_more(cluster.tails, 100, WAIT_S)
             failing.disk.heal()
             cluster.start_node(FIRST)
             topic.await_in_sync([FIRST, SECOND, THIRD])

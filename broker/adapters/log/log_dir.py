@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kquorum.broker.adapters.log.log_space import LogSpace
 from kquorum.broker.log.errors import KafkaStorageError, NoSpaceLeft
+from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import POSIX, FileSystem
 from kquorum.storage.retired_files import RetiredFiles
 
@@ -75,8 +76,11 @@ class LogDir:
         """Take the directory offline; the error to raise."""
         if self.failure is None:
             self.failure = error
+            reason = error.reason if isinstance(error, StorageFailed) else error
             logger.error(
-                "the log directory %s is offline until the broker is restarted: %s", self.path, error
+                "the log directory %s is offline until the broker is restarted: %s; check the disk",
+                self.path,
+                reason,
             )
             self.on_failure(self, error)
         return KafkaStorageError(f"the log directory {self.path} is offline: {error}")

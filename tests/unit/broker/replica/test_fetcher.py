@@ -46,7 +46,7 @@ class Cluster:
     def is_alive(self, broker_id: int) -> bool:
         return True
 
-    def is_active(self, broker_id: int) -> bool:
+    def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
         return True
 
     def broker_epoch(self, broker_id: int) -> int | None:
