@@ -87,8 +87,8 @@ class ClusterView(Protocol):
         ...
 
     def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
-        """Registered, unfenced and not in controlled shutdown (KIP-841), and the directory of the replica has not failed
-        and is not LOST."""
+        """Registered, unfenced and not in controlled shutdown (KIP-841), and the directory of the replica has not
+        failed and is not LOST."""
         ...
 
     def broker_epoch(self, broker_id: int) -> int | None: ...
