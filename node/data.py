@@ -51,9 +51,11 @@ from kquorum.node.broker_logs import BrokerLogs, CleanerPace
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.endpoints import inter_broker_listener
 from kquorum.node.folders import NodeFolders
+from kquorum.node.network_limits import segments_open
 from kquorum.node.security import cannot_log_in, inter_broker_client
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.raft.ports import RandomSource
+from kquorum.storage.open_segments import OpenSegments
 from kquorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 log = logging.getLogger("node.broker")
@@ -86,67 +88,15 @@ class BrokerData:
             clock.now_ms,
             cleaner_backoff_ms=config.log_cleaner_backoff_ms if config.log_cleaner_enable else None,
         )
-        self.throttles = ReplicationThrottles(
-            config.node_id,
-            Windows(
-                config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1_000
-            ),
-            Windows(
-                config.alter_log_dirs_replication_quota_window_num,
-                config.alter_log_dirs_replication_quota_window_size_seconds * 1_000,
-            ),
-        )
+        self.throttles = _throttles(config)
         self.assign_directory: Callable[[UUID, int, UUID], None] = lambda _topic, _partition, _directory: None
-        self.moves = LogMoves(
-            self.logs,
-            self.throttles.moves,
-            self._assign_directory,
-            lambda: self._image.metadata_version >= DIRECTORIES,
-        )
-        self.logs.preferred = self.moves.preferred
+        self.moves = self._new_moves()
         self._full_disk = FullDisk(config.node_id, self._assign_directory)
-        self.replicas = ReplicaManager(
-            ReplicaSettings(
-                config.node_id,
-                inter_broker_listener(config),
-                num_replica_fetchers=config.num_replica_fetchers,
-                replica_lag_time_max_ms=config.replica_lag_time_max_ms,
-                checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
-            ),
-            self.logs,
-            fetcher_settings=FetcherSettings(
-                config.node_id,
-                config.replica_fetch_wait_max_ms,
-                config.replica_fetch_min_bytes,
-                config.replica_fetch_response_max_bytes,
-                config.replica_fetch_max_bytes,
-                config.replica_fetch_backoff_ms,
-            ),
-            min_insync_replicas=self._min_insync_replicas,
-            quota=self.throttles.follower,
-            places=self.moves,
-            full_disk=self._full_disk,
-        )
+        self.replicas = self._new_replicas()
         self.producer_ids = ProducerIds(config.node_id)
+        self.groups = self._new_groups(random_source)
+        self.transactions = self._new_transactions()
         waits = Waits()
-        settings = _group_settings(config)
-        self.groups = GroupCoordinator(
-            self,
-            lambda: settings,
-            lambda: UUID(int=random_source.randint(0, (1 << 128) - 1)),
-            lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
-            ConsumerGroupConfigs(self._node_configs_in).timings,
-        )
-        transaction_settings = _transaction_settings(config)
-        self.transactions = TransactionCoordinator(
-            config.node_id,
-            self,
-            lambda: transaction_settings,
-            self.producer_ids.take,
-            lambda: creatable_topic(TRANSACTIONS_TOPIC, self.node_configs()).num_partitions,
-            self._write_markers,
-            clock.now_ms,
-        )
         self._runner = DataPlaneRunner(
             self.replicas,
             waits,
@@ -156,43 +106,9 @@ class BrokerData:
             self.moves,
             self._take_turn,
         )
-        self.plane = DataPlane(
-            partitions=self,
-            sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),
-            producer_ids=self.producer_ids,
-            now_ms=clock.now_ms,
-            settle_soon=self._runner.settle_soon,
-            fetch_max_bytes=config.fetch_max_bytes,
-            waits=waits,
-            later=lambda work: turns_of(asyncio.get_running_loop()).ask(Work(work)),
-            leader_throttle=self.throttles.leader,
-            moves=self.moves,
-            chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,
-        )
-        self._fetchers = ReplicaFetchers(
-            self.replicas,
-            FetchConnections(
-                broker_id=config.node_id,
-                request_timeout_ms=config.replica_socket_timeout_ms,
-                now_ms=clock.now_ms,
-                broker_epoch=broker_epoch,
-                security=inter_broker_client(config),
-            ),
-            self._handle_fetched,
-        )
-        self._senders = [
-            PeerSenders(
-                queue,
-                f"broker-{config.node_id}-{purpose}",
-                self._endpoint_of,
-                own_id=config.node_id,
-                request_timeout_ms=config.request_timeout_ms,
-                now_ms=clock.now_ms,
-                on_answer=self._runner.settle_soon,
-                security=inter_broker_client(config),
-            )
-            for purpose, queue in self._peer_queues()
-        ]
+        self.plane = self._new_plane(waits, random_source)
+        self._fetchers = self._new_fetchers(broker_epoch)
+        self._senders = [self._new_senders(*each) for each in self._peer_queues()]
         self.poke_alter_partition: Callable[[], None] = lambda: None
 
     # HostedPartitions, for the handlers
@@ -308,6 +224,7 @@ class BrokerData:
             """From any thread."""
             loop.call_soon_threadsafe(self._handle_space, ids, is_full)
 
+        open_segments = OpenSegments(segments_open())
         spaces: dict[object, tuple[LogSpace, list[UUID]]] = {}
         found = []
         for directory_id, path in self._paths.items():
@@ -319,7 +236,7 @@ class BrokerData:
                 spaces[device] = (LogSpace(path, reserved_bytes), [])
             space, ids = spaces[device]
             ids.append(directory_id)
-            found.append(LogDir(path, directory_id, now_ms=now_ms, space=space))
+            found.append(LogDir(path, directory_id, now_ms=now_ms, space=space, open_segments=open_segments))
         for space, ids in spaces.values():
             space.on_change = partial(tell, ids)
         return found
@@ -356,6 +273,104 @@ class BrokerData:
             ),
             jitter_below=lambda limit: random_source.randint(0, max(limit - 1, 0)),
             on_offline=handle_offline,
+        )
+
+    def _new_moves(self) -> LogMoves:
+        moves = LogMoves(
+            self.logs,
+            self.throttles.moves,
+            self._assign_directory,
+            lambda: self._image.metadata_version >= DIRECTORIES,
+        )
+        self.logs.preferred = moves.preferred
+        return moves
+
+    def _new_replicas(self) -> ReplicaManager:
+        config = self._config
+        return ReplicaManager(
+            ReplicaSettings(
+                config.node_id,
+                inter_broker_listener(config),
+                num_replica_fetchers=config.num_replica_fetchers,
+                replica_lag_time_max_ms=config.replica_lag_time_max_ms,
+                checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
+            ),
+            self.logs,
+            fetcher_settings=FetcherSettings(
+                config.node_id,
+                config.replica_fetch_wait_max_ms,
+                config.replica_fetch_min_bytes,
+                config.replica_fetch_response_max_bytes,
+                config.replica_fetch_max_bytes,
+                config.replica_fetch_backoff_ms,
+            ),
+            min_insync_replicas=self._min_insync_replicas,
+            quota=self.throttles.follower,
+            places=self.moves,
+            full_disk=self._full_disk,
+        )
+
+    def _new_groups(self, random_source: RandomSource) -> GroupCoordinator:
+        settings = _group_settings(self._config)
+        return GroupCoordinator(
+            self,
+            lambda: settings,
+            lambda: UUID(int=random_source.randint(0, (1 << 128) - 1)),
+            lambda: creatable_topic(OFFSETS_TOPIC, self.node_configs()).num_partitions,
+            ConsumerGroupConfigs(self._node_configs_in).timings,
+        )
+
+    def _new_transactions(self) -> TransactionCoordinator:
+        settings = _transaction_settings(self._config)
+        return TransactionCoordinator(
+            self._config.node_id,
+            self,
+            lambda: settings,
+            self.producer_ids.take,
+            lambda: creatable_topic(TRANSACTIONS_TOPIC, self.node_configs()).num_partitions,
+            self._write_markers,
+            self._clock.now_ms,
+        )
+
+    def _new_plane(self, waits: Waits, random_source: RandomSource) -> DataPlane:
+        config = self._config
+        return DataPlane(
+            partitions=self,
+            sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, random_source),
+            producer_ids=self.producer_ids,
+            now_ms=self._clock.now_ms,
+            settle_soon=self._runner.settle_soon,
+            fetch_max_bytes=config.fetch_max_bytes,
+            waits=waits,
+            later=lambda work: turns_of(asyncio.get_running_loop()).ask(Work(work)),
+            leader_throttle=self.throttles.leader,
+            moves=self.moves,
+            chooses_replicas=config.replica_selector_class == RACK_AWARE_SELECTOR,
+        )
+
+    def _new_fetchers(self, broker_epoch: Callable[[], int]) -> ReplicaFetchers:
+        return ReplicaFetchers(
+            self.replicas,
+            FetchConnections(
+                broker_id=self._config.node_id,
+                request_timeout_ms=self._config.replica_socket_timeout_ms,
+                now_ms=self._clock.now_ms,
+                broker_epoch=broker_epoch,
+                security=inter_broker_client(self._config),
+            ),
+            self._handle_fetched,
+        )
+
+    def _new_senders(self, purpose: str, queue: PeerQueue) -> PeerSenders:
+        return PeerSenders(
+            queue,
+            f"broker-{self._config.node_id}-{purpose}",
+            self._endpoint_of,
+            own_id=self._config.node_id,
+            request_timeout_ms=self._config.request_timeout_ms,
+            now_ms=self._clock.now_ms,
+            on_answer=self._runner.settle_soon,
+            security=inter_broker_client(self._config),
         )
 
     def _change_configs(self, delta: MetadataDelta) -> None:
@@ -420,6 +435,17 @@ class BrokerData:
             node = NodeConfigs.of(image, self._config.node_id, self._config.as_kafka_keys())
             value, _ = node.for_topic(_MIN_INSYNC, TOPIC_CONFIGS[_MIN_INSYNC].default)
         return int(value or 1)
+
+
+def _throttles(config: NodeConfig) -> ReplicationThrottles:
+    return ReplicationThrottles(
+        config.node_id,
+        Windows(config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1_000),
+        Windows(
+            config.alter_log_dirs_replication_quota_window_num,
+            config.alter_log_dirs_replication_quota_window_size_seconds * 1_000,
+        ),
+    )
 
 
 def _group_settings(config: NodeConfig) -> GroupSettings:

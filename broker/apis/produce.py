@@ -165,9 +165,14 @@ def _check_first(
     assert request.transactional_id is not None, "who writes in a transaction has the right to its id"
     [producer] = transactional.producers
     mode = mode_of_produce(context.header.api_version)
+    access = services.access(context)
     places = {}
     for asked, sequence in transactional.sequences.items():
         name, topic_id = _name(services, asked, context.header.api_version)
+        if _refusal_of_topic(access, context, name) is not None:
+            # The append is refused. Were the partition in the transaction, it would get the marker of its end: a record
+            # of a client that may write none.
+            continue
         try:
             partition = services.data.find(services.cache.image, name, asked.index, topic_id)
         except LogError:

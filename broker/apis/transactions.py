@@ -6,7 +6,7 @@ producer wrote (KIP-890).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
@@ -120,10 +120,16 @@ def _add_for_broker(request: AddPartitionsToTxnRequest, services: BrokerServices
 
     if not left:
         answer()
-    # A transaction that is named twice, which no broker does, counts as it is named last.
-    for each in {each.transactional_id: each for each in request.transactions}.values():
-        _add_or_verify(services, each, answer_one)
-    services.data.settle_soon()
+
+    def asking() -> Iterator[None]:
+        """A transaction at each step, which may be a write."""
+        # One that is named twice, which no broker does, counts as it is named last.
+        for each in {each.transactional_id: each for each in request.transactions}.values():
+            _add_or_verify(services, each, answer_one)
+            services.data.settle_soon()
+            yield
+
+    services.data.slices.run(asking(), lambda: None, lambda: reply(None))
 
 
 def _add_or_verify(

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable
+from typing import Final
 
 Action = Callable[[int], None]
+MOST_AT_ONCE: Final = 100
+"""So many actions at most are fired in one call: those of ten thousand members may be due in one millisecond."""
 
 
 class Timers:
@@ -48,9 +51,14 @@ class Timers:
         return None
 
     def fire(self, now_ms: int) -> None:
-        """What is due now; what an action sets is fired in the next call at the earliest."""
+        """What is due now, the earliest first, up to MOST_AT_ONCE; the rest stays due. What an action sets is fired in
+        the next call at the earliest."""
         due: list[tuple[Hashable, int]] = []
-        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
+        while (
+            len(due) < MOST_AT_ONCE
+            and (deadline_ms := self.next_deadline_ms()) is not None
+            and deadline_ms <= now_ms
+        ):
             _, number, key = heapq.heappop(self._heap)
             due.append((key, number))
         for key, number in due:

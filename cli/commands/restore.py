@@ -138,9 +138,9 @@ def _copy_in(backup: Path, manifest: dict[str, Any], node: "NodeConfig") -> "Sur
     """The node's folders, whole or without meta.properties; its metadata is compared with the manifest."""
     from dataclasses import replace
 
-    from kquorum.cli.commands.format.formatting import data_folders, new_uuid, now_ms
     from kquorum.cli.commands.recover.reading import read_survivor
     from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.node.formatting import data_folders, new_uuid, now_ms
     from kquorum.raft.adapters.file_log import FOLDER_NAME
     from kquorum.storage.folder_permissions import make_private_folder
     from kquorum.storage.meta_properties import MetaProperties, write_meta_properties

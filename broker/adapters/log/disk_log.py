@@ -63,6 +63,12 @@ from kquorum.wire.uuids import ZERO_UUID
 logger = logging.getLogger("broker.log")
 NOTHING_FOUND = TimestampedOffset(-1, -1, -1)
 _NO_RECORDS: tuple[bytes, ...] = ()
+# Records choose their timestamps, so a producer can have each of them begin a segment, which takes four files, some KB
+# of memory and 16 KB of the disk. A log of that many segments ends none for its age or its index that is so small.
+MOST_SMALL_SEGMENTS = 1_000
+SMALL_SEGMENT_BYTES = 1_048_576
+# Each takes some ten calls of the system; the next check of the log goes on.
+MOST_DELETED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +249,7 @@ class DiskLog:
             recovery_point,
             log_start_offset,
             was_cleaned,
+            log_dir.open_segments,
         ).load()
         if topic_id is not None and found_id is None:
             replace_file(folder / METADATA_FILE, encode_topic_id(topic_id), log_dir.fs)
@@ -552,6 +559,8 @@ class DiskLog:
             return True
         if not segment.size:
             return False
+        if len(self._segments) >= MOST_SMALL_SEGMENTS and segment.size < SMALL_SEGMENT_BYTES:
+            return False
         first_ms = segment.first_timestamp_ms
         waited_ms = max_timestamp_ms - first_ms if first_ms >= 0 else now_ms - segment.opened_ms
         return waited_ms > config.roll_after_ms - self._roll_jitter_ms or segment.is_index_full(
@@ -585,7 +594,11 @@ class DiskLog:
 
     def _add_segment(self, base_offset: int, now_ms: int) -> None:
         segment = PartitionSegment(
-            self.folder, base_offset, self.fs, index_interval_bytes=self._config.index_interval_bytes
+            self.folder,
+            base_offset,
+            self.fs,
+            index_interval_bytes=self._config.index_interval_bytes,
+            open_segments=self._dir.open_segments,
         )
         try:
             segment.create(now_ms)
@@ -880,7 +893,8 @@ class DiskLog:
         self._producers.on_high_watermark(self._high_watermark)
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Retention: by the log's start, by size, by time. How many segments went. Raises KafkaStorageError."""
+        """Retention: by the log's start, by size, by time. How many segments went: if MOST_DELETED_AT_ONCE or more,
+        others may be due. Raises KafkaStorageError."""
         self._check_usable()
         self._dir.now_ms = max(self._dir.now_ms, now_ms)
         count = self._delete_while(self._is_below_start)
@@ -916,6 +930,8 @@ class DiskLog:
             end = self._bases[index + 1] if index + 1 < len(self._bases) else self._end
             is_last_and_empty = index + 1 == len(self._segments) and segment.is_empty
             if end > self._high_watermark or is_last_and_empty or not may_go(index):
+                break
+            if count == MOST_DELETED_AT_ONCE:
                 break
             count += 1
         if count:
@@ -992,6 +1008,8 @@ class DiskLog:
         except StorageFailed as error:
             # No name may be half changed, so a disk that is full counts as one that failed.
             raise self._dir.fail(error) from error
+        # A thread has written it.
+        cleaned.count_among(self._dir.open_segments)
         self._segments[first:end] = [cleaned]
         self._bases[first:end] = [cleaned.base_offset]
         self._size += cleaned.size - sum(each.size for each in replaced)

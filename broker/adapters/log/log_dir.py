@@ -12,6 +12,7 @@ from kquorum.broker.adapters.log.log_space import LogSpace
 from kquorum.broker.log.errors import KafkaStorageError, NoSpaceLeft
 from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.open_segments import OpenSegments
 from kquorum.storage.retired_files import RetiredFiles
 
 logger = logging.getLogger("broker.log_dirs")
@@ -33,7 +34,9 @@ class LogDir:
         now_ms: int = 0,
         on_failure: Callable[[LogDir, Exception], None] = lambda _dir, _error: None,
         space: LogSpace | None = None,
+        open_segments: OpenSegments | None = None,
     ) -> None:
+        """The directories of a broker share `open_segments`."""
         self.path = path
         self.directory_id = directory_id
         self.fs = fs
@@ -41,6 +44,7 @@ class LogDir:
         self.space = space or LogSpace(path, fs=fs)
         self.failure: Exception | None = None
         self.on_failure = on_failure
+        self.open_segments = OpenSegments() if open_segments is None else open_segments
         self.was_truncated = False
         """A log was cut since a write of the recovery points was last begun."""
         self.lowered = 0

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from kquorum.broker.adapters.clean_shutdown import FILE_NAME as CLEAN_SHUTDOWN
 from kquorum.broker.adapters.clean_shutdown import mark_clean_shutdown
 from kquorum.broker.adapters.log.cleaning import Cleaning
-from kquorum.broker.adapters.log.disk_log import DiskLog, FlushWork
+from kquorum.broker.adapters.log.disk_log import MOST_DELETED_AT_ONCE, DiskLog, FlushWork
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.partition_metadata import read_topic_id
 from kquorum.broker.log.cleanable import Cleanable
@@ -607,21 +607,29 @@ class LogManager:
     def _check_logs(self, now_ms: int) -> None:
         """A part of the logs each time, so that a broker of many does not stand still."""
         for queue, check in ((self._to_check, self._retain), (self._to_expire, self._expire)):
+            done = 0
             for _ in range(min(len(queue), _LOGS_A_TICK)):
-                log = self._logs.get(queue.popleft())
+                name = queue.popleft()
+                log = self._logs.get(name)
                 if log is not None:
                     try:
-                        check(log, now_ms)
+                        deleted = check(log, now_ms)
                     except LogError as error:
                         logger.warning("%s-%d: %s", log.topic, log.partition, error)
+                        continue
+                    if deleted >= MOST_DELETED_AT_ONCE:
+                        queue.append(name)
+                    done += deleted
+                    if done >= MOST_DELETED_AT_ONCE:
+                        break
 
-    def _retain(self, log: DiskLog, now_ms: int) -> None:
-        # A log that is being cleaned is looked at when that is done.
-        if log.cleaning is None:
-            log.delete_old_segments(now_ms)
+    def _retain(self, log: DiskLog, now_ms: int) -> int:
+        """How many segments went. A log that is being cleaned is looked at when that is done."""
+        return log.delete_old_segments(now_ms) if log.cleaning is None else 0
 
-    def _expire(self, log: DiskLog, now_ms: int) -> None:
+    def _expire(self, log: DiskLog, now_ms: int) -> int:
         log.producers.expire(now_ms)
+        return 0
 
     def _flushes(self, now_ms: int) -> list[DiskWork]:
         """Of the logs that rolled, all but the last segment; and of those that `flush.ms` makes due, all."""
