@@ -17,7 +17,9 @@ from kquorum.broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRun
 from kquorum.broker.adapters.listener import BrokerListener
 from kquorum.broker.adapters.log_dirs import LogDirWatch
 from kquorum.broker.adapters.topic_creation import AutoTopicCreation
+from kquorum.broker.apis.fetch import kind_of_fetch
 from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.data_figures import DataFigures
 from kquorum.broker.directory_manager import DirectoryManager
 from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
@@ -36,6 +38,7 @@ from kquorum.metadata.features import SUPPORTED_FEATURES, registration_features
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partitions import warm_columns
+from kquorum.network.request_times import RequestTimes
 from kquorum.network.server import KafkaServer
 from kquorum.node.authorization import gate_of
 from kquorum.node.config.model import NodeConfig
@@ -87,6 +90,7 @@ class BrokerRole:
         self._cache = feed.cache
         self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.random_source)
         self.servers: list[KafkaServer] = []
+        self.request_times = RequestTimes({ApiKey.FETCH: kind_of_fetch})
         self._runner: LifecycleRunner | None = None
         self._managers: list[ManagerRunner[Any]] = []
         self._listener: BrokerListener | None = None
@@ -130,6 +134,9 @@ class BrokerRole:
 
     def transaction_figures(self) -> TransactionFigures:
         return self._data.transactions.figures()
+
+    def data_figures(self) -> DataFigures:
+        return self._data.figures()
 
     def throttled_replication(self, now_ms: int) -> Mapping[str, float]:
         """Bytes/s of each throttle, by Kafka's word for it."""
@@ -301,6 +308,7 @@ class BrokerRole:
             lambda: server_features(self._cache.image, SUPPORTED_FEATURES, self._member.driver.kraft_version),
             image=lambda: self._cache.image,
             now_ms=self._clock.now_ms,
+            times=self.request_times,
         )
         for server in servers:
             await server.start()

@@ -17,6 +17,7 @@ from kquorum.broker.adapters.peer_senders import PeerSenders
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
 from kquorum.broker.apis.write_txn_markers import write_markers
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kquorum.broker.data_figures import DataFigures
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage, FutureLog
 from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
@@ -152,6 +153,26 @@ class BrokerData:
             )
             for directory_id, path in self._paths.items()
         }
+
+    def figures(self) -> DataFigures:
+        plane, replicas = self.plane, self.replicas
+        topics, total = plane.traffic.by_topic(self._image.topics.by_name.keys())
+        return DataFigures(
+            total=total,
+            topics=topics,
+            replication_bytes_in=replicas.received_bytes,
+            replication_bytes_out=plane.traffic.replication_bytes_out,
+            waiting=plane.waits.waiting,
+            expired=plane.waits.expired,
+            max_lag=replicas.max_lag,
+            failed_partitions=replicas.failed_partitions,
+            offline_replicas=replicas.offline_replicas,
+            under_min_isr=sum(each.is_under_min_isr for each in replicas.all_online()),
+            fetch_sessions=len(plane.sessions),
+            session_partitions=plane.sessions.cached_partitions,
+            session_evictions=plane.sessions.evictions,
+            full_log_dirs=sum(each.space.is_full for each in self.logs.manager.live_dirs),
+        )
 
     # From start to stop
 

@@ -159,6 +159,8 @@ class Fetcher:
         self.source_id = source_id
         self.failed: dict[Key, LogError | ErrorCode] = {}
         """Partitions that are given up until their leader epoch changes, and why (KIP-461)."""
+        self.received_bytes = 0
+        """Records received since the start."""
         self._settings = settings
         self._quota = quota
         self._session = FetchSession()
@@ -186,6 +188,11 @@ class Fetcher:
     def is_idle(self) -> bool:
         """Nothing to fetch: the connection may close."""
         return not self._followed
+
+    @property
+    def max_lag(self) -> int:
+        """Of the partition that lags most, in records; those without an answer yet are not counted."""
+        return max((each.lag or 0 for each in self._followed.values()), default=0)
 
     def lag_of(self, key: Key) -> int | None:
         followed = self._followed.get(key)
@@ -436,6 +443,7 @@ class Fetcher:
             self._handle_error(now_ms, key, followed, data.error_code)
             return 0
         size = 0 if data.records is None else len(data.records)
+        self.received_bytes += size
         try:
             if data.diverging_epoch.end_offset >= 0:
                 # Nothing else in this answer counts: records and watermark are those of another log (KAFKA-14704).

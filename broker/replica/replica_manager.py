@@ -148,6 +148,7 @@ class ReplicaManager:
         self._next_checkpoint_ms: int | None = None
         self._checkpointed: dict[TopicPartition, int] = {}
         self.alter_partitions = AlterPartitions(settings.broker_id, self._partition_of)
+        self._received_before = 0
 
     # What is here
 
@@ -162,6 +163,27 @@ class ReplicaManager:
 
     def all_online(self) -> Iterator[Partition]:
         return (hosted.partition for hosted in self._hosted.values() if hosted.partition is not None)
+
+    # What is counted
+
+    @property
+    def received_bytes(self) -> int:
+        """Records that were fetched from leaders since the start."""
+        return self._received_before + sum(each.fetcher.received_bytes for each in self.fetchers.values())
+
+    @property
+    def max_lag(self) -> int:
+        """Records that the replica lacks which lags most behind its leader's high watermark."""
+        return max((each.fetcher.max_lag for each in self.fetchers.values()), default=0)
+
+    @property
+    def failed_partitions(self) -> int:
+        """Followed, and not fetched until their leader epoch changes."""
+        return sum(len(each.fetcher.failed) for each in self.fetchers.values())
+
+    @property
+    def offline_replicas(self) -> int:
+        return sum(hosted.partition is None for hosted in self._hosted.values())
 
     def _partition_of(self, change: IsrChange) -> Partition | None:
         partition = self.online(TopicPartition(change.topic, change.partition))
@@ -399,6 +421,7 @@ class ReplicaManager:
         running = self.fetchers.get(key)
         if running is None or running.endpoint != endpoint:
             moved = [] if running is None else list(running.fetcher.keys)
+            self._received_before += 0 if running is None else running.fetcher.received_bytes
             running = self.fetchers[key] = RunningFetcher(
                 endpoint, Fetcher(partition.leader_id, self._fetcher_settings, self._quota)
             )
@@ -445,7 +468,7 @@ class ReplicaManager:
     def _drop_idle_fetchers(self) -> None:
         for key in [key for key, running in self.fetchers.items() if running.fetcher.is_idle]:
             if not self.fetchers[key].fetcher.failed:
-                del self.fetchers[key]
+                self._received_before += self.fetchers.pop(key).fetcher.received_bytes
 
     def fetcher_answered(self) -> None:
         """Call this after a fetcher has taken an answer: partitions whose disk failed under it go offline."""
