@@ -218,6 +218,8 @@ class BrokerData:
         for sender in self._senders:
             await sender.close()
         self._runner.close()
+        while self.replicas.delete_some():  # noqa: ASYNC110 - nothing is waited for: others have their turn
+            await asyncio.sleep(0)
         self._cleaner_pace.stop()
         await self.logs.close(broker_epoch)
 

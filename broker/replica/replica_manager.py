@@ -44,6 +44,8 @@ HIGH_WATERMARK_CHECKPOINT_MS: Final = 5_000
 OPENED_AT_ONCE: Final = 8
 """How many logs that are not open yet one call opens. Making the files of a log takes some milliseconds, so a topic of
 thousands of partitions would keep the broker from its heartbeats."""
+DELETED_AT_ONCE: Final = 8
+"""How many logs one call sets aside: each waits for the disk."""
 
 
 class PartitionLogs(Protocol):
@@ -142,6 +144,8 @@ class ReplicaManager:
         self._unopened: dict[TopicPartition, None] = {}
         self._unopened_for_space: dict[TopicPartition, None] = {}
         """Partitions for whose files there was no space."""
+        # With the topic id of the log.
+        self._undeleted: dict[TopicPartition, UUID] = {}
         self._is_shutting_down = False
         self._has_begun = False
         self._next_shrink_ms: int | None = None
@@ -219,7 +223,8 @@ class ReplicaManager:
 
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
         """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch. Of many new
-        partitions only some are opened here; `tick` opens the others."""
+        partitions only some are opened here, and of many old ones only some logs are set aside; `tick` does the others.
+        """
         before, self._image = self._image, image
         changed = self._changed(delta)
         if not self._has_begun:
@@ -232,6 +237,7 @@ class ReplicaManager:
             for topic_partition in list(self._indexes.get(topic_id, {}).values()):
                 self._stop_and_delete(topic_partition)
         self._take_over(now_ms, changed, opened_at_once=OPENED_AT_ONCE)
+        self.delete_some()
         if image.cluster.brokers is not before.cluster.brokers:
             self._follow_moved_leaders(before, image)
             for partition in self.all_online():
@@ -348,6 +354,8 @@ class ReplicaManager:
         if hosted is not None:
             # A topic of the same name was deleted; its removal comes with the same or an earlier delta.
             self._stop_and_delete(topic_partition)
+        # The new log gets the folder of that name.
+        self._delete_log(topic_partition)
         hosted = self._hosted[topic_partition] = _Hosted(topic.id, None)
         self._indexes.setdefault(topic.id, {})[topic_partition.partition] = topic_partition
         try:
@@ -392,8 +400,21 @@ class ReplicaManager:
         if hosted.partition is None:
             return
         hosted.partition.stop()
+        self._undeleted[topic_partition] = hosted.topic_id
+
+    def delete_some(self) -> bool:
+        """Set some of the logs aside that this broker has no more; whether there are others. After a crash the next
+        start finds the others, and keeps them aside as stray."""
+        for topic_partition in list(islice(self._undeleted, DELETED_AT_ONCE)):
+            self._delete_log(topic_partition)
+        return bool(self._undeleted)
+
+    def _delete_log(self, topic_partition: TopicPartition) -> None:
+        topic_id = self._undeleted.pop(topic_partition, None)
+        if topic_id is None:
+            return
         try:
-            self._logs.delete(topic_partition, hosted.topic_id)
+            self._logs.delete(topic_partition, topic_id)
         except LogError as error:
             log.error("the log of %s-%d stays until the next start: %s", *topic_partition, error)
 
@@ -524,16 +545,18 @@ class ReplicaManager:
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        if self._unopened:
+        if self._unopened or self._undeleted:
             return 0
         deadlines = [each for each in (self._next_shrink_ms, self._next_checkpoint_ms) if each is not None]
         return min(deadlines, default=None)
 
     def tick(self, now_ms: int) -> None:
-        """New partitions are opened, some with each call. ISRs are looked at each half of replica.lag.time.max.ms; high
-        watermarks are written every 5 s."""
+        """New partitions are opened, and old logs set aside, some with each call. ISRs are looked at each half of
+        replica.lag.time.max.ms; high watermarks are written every 5 s."""
         if self._unopened:
             self._open_some(now_ms)
+        if self._undeleted:
+            self.delete_some()
         if self._next_shrink_ms is None or now_ms >= self._next_shrink_ms:
             if self._next_shrink_ms is not None:
                 for partition in self.all_online():

@@ -63,6 +63,8 @@ from kquorum.wire.uuids import ZERO_UUID
 logger = logging.getLogger("broker.log")
 NOTHING_FOUND = TimestampedOffset(-1, -1, -1)
 _NO_RECORDS: tuple[bytes, ...] = ()
+# About ten ms.
+_BATCHES_A_SEARCH = 4_000
 # Records choose their timestamps, so a producer can have each of them begin a segment, which takes four files, some KB
 # of memory and 16 KB of the disk. A log of that many segments ends none for its age or its index that is so small.
 MOST_SMALL_SEGMENTS = 1_000
@@ -675,10 +677,7 @@ class DiskLog:
             upper = self._bases[index + 1] if index + 1 < len(self._bases) else self._end
         found: list[AbortedTransaction] = []
         for segment in self._segments[index:]:
-            entries = [
-                AbortedEntry(*segment.aborted.at(number)[1:]) for number in range(len(segment.aborted))
-            ]
-            more, is_complete = aborted_between(entries, offset, upper)
+            more, is_complete = aborted_between(segment.aborted.content, offset, upper)
             found += more
             if is_complete:
                 break
@@ -704,33 +703,33 @@ class DiskLog:
 
     # Searching by time
 
-    def offset_for_time(self, timestamp_ms: int) -> TimestampedOffset:
+    def search_time(self, timestamp_ms: int, from_offset: int) -> TimestampedOffset | int:
         self._check_usable()
+        first = max(from_offset, self._start)
+        left = _BATCHES_A_SEARCH
         segment = self._active
         try:
-            for segment in self._segments[self._index_of(self._start) :]:
-                if segment.retention_timestamp_ms < timestamp_ms:
+            for segment in self._segments[self._index_of(first) :]:
+                # Its batches' times alone: where they have none, the file's own time says nothing of them.
+                if segment.greatest_timestamp[0] < timestamp_ms:
                     continue
-                start = max(segment.times.offset_below(timestamp_ms), self._start)
-                found = self._first_at_or_after(segment, start, timestamp_ms)
-                if found is not None:
-                    return found
+                start = max(segment.times.offset_below(timestamp_ms), first)
+                for position, header in segment.headers(segment.offsets.position_at_or_before(start)):
+                    if header.last_offset < start:
+                        continue
+                    if not left:
+                        return header.base_offset
+                    left -= 1
+                    if header.max_timestamp_ms < timestamp_ms:
+                        continue
+                    found = self._first_since(segment, position, header, timestamp_ms, self._start)
+                    if found is not None:
+                        return found
         except BadBatch as error:
             raise self._corrupt(segment, error) from error
         except StorageFailed as error:
             raise self._failed(error) from error
         return NOTHING_FOUND
-
-    def _first_at_or_after(
-        self, segment: PartitionSegment, start_offset: int, timestamp_ms: int
-    ) -> TimestampedOffset | None:
-        for position, header in segment.headers(segment.offsets.position_at_or_before(start_offset)):
-            if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
-                continue
-            found = self._first_since(segment, position, header, timestamp_ms, self._start)
-            if found is not None:
-                return found
-        return None
 
     def _first_since(
         self,

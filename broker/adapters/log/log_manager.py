@@ -49,6 +49,9 @@ logger = logging.getLogger("broker.log_manager")
 METADATA_TOPIC_PREFIX = "__cluster_metadata-"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 _LOGS_A_TICK = 200
+# Their work is done before the next tick, and checkpoints of every few seconds are due there.
+_FOLDERS_A_TICK = 200
+_FILES_A_TICK = 1_000
 # In the folder of a log whose move to another directory failed when the copy took its place.
 KEPT_NOTE = "kept-after-failed-move"
 
@@ -579,10 +582,13 @@ class LogManager:
                 continue
             directory.log_dir.now_ms = now_ms
             try:
-                self._remove_due(directory, now_ms)
                 directory.log_dir.space.look()
             except StorageFailed as error:
                 directory.log_dir.fail(error)
+                continue
+            removal = self._removal(directory, now_ms)
+            if removal is not None:
+                works.append(removal)
         if self._is_due("retention", now_ms):
             self._to_check = deque(self._logs)
         if self._is_due("producers", now_ms):
@@ -598,11 +604,14 @@ class LogManager:
         self._due_ms[name] = now_ms + self._interval_by_name()[name]
         return True
 
-    def _remove_due(self, directory: _Directory, now_ms: int) -> None:
-        directory.log_dir.retired.remove_due()
-        while directory.waiting and directory.waiting[0][0] <= now_ms:
-            _, folder = directory.waiting.popleft()
-            remove_log_folder(folder, directory.log_dir)
+    def _removal(self, directory: _Directory, now_ms: int) -> _Removal | None:
+        """Of what has waited long enough. A topic may have thousands of partitions, and a file of a GiB takes long."""
+        files = directory.log_dir.retired.take_due(_FILES_A_TICK)
+        folders: list[Path] = []
+        waiting = directory.waiting
+        while waiting and waiting[0][0] <= now_ms and len(folders) < _FOLDERS_A_TICK:
+            folders.append(waiting.popleft()[1])
+        return _Removal(directory.log_dir, files, folders) if files or folders else None
 
     def _check_logs(self, now_ms: int) -> None:
         """A part of the logs each time, so that a broker of many does not stand still."""
@@ -837,6 +846,24 @@ class LogManager:
                     logger.error("%s-%d was not closed in order: %s", log.topic, log.partition, error)
                     is_closed = False
         return is_closed and not log_dir.is_failed
+
+
+@dataclass(slots=True)
+class _Removal:
+    log_dir: LogDir
+    files: Sequence[Path]
+    folders: Sequence[Path]
+
+    def run(self) -> None:
+        """Raises StorageFailed."""
+        for path in self.files:
+            remove_file(path, self.log_dir.fs)
+        for folder in self.folders:
+            remove_log_folder(folder, self.log_dir)
+
+    def finish(self, error: Exception | None) -> None:
+        if error is not None:
+            self.log_dir.fail(error)
 
 
 @dataclass(slots=True)

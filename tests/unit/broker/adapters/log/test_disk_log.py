@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.broker.adapters.log.disk_log import DiskLog
+from kquorum.broker.adapters.log import disk_log
+from kquorum.broker.adapters.log.disk_log import NOTHING_FOUND, DiskLog
 from kquorum.broker.log.errors import (
     KafkaStorageError,
     NoSpaceLeft,
@@ -17,6 +18,7 @@ from kquorum.broker.log.errors import (
 )
 from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import AbortedTransaction, AppendOrigin, Isolation
+from kquorum.storage.partition_segment import PartitionSegment
 from tests.support.broker.disk_logs import (
     NOW_MS,
     TOPIC_ID,
@@ -25,6 +27,7 @@ from tests.support.broker.disk_logs import (
     log_dir_at,
     marker,
     of_leader,
+    offset_for_time,
     offsets_in,
     open_log,
     records_in,
@@ -281,10 +284,39 @@ def test_a_time_is_found_in_every_segment(tmp_path: Path) -> None:
     log = open_log(log_dir_at(tmp_path), SMALL)
     fill(log, 20)
     for number in range(20):
-        found = log.offset_for_time(NOW_MS + number)
+        found = offset_for_time(log, NOW_MS + number)
         assert (found.offset, found.timestamp_ms) == (number, NOW_MS + number)
-    assert log.offset_for_time(NOW_MS + 20).offset == -1
+    assert offset_for_time(log, NOW_MS + 20).offset == -1
     assert log.offset_of_max_time().offset == 19
+
+
+def test_batches_without_times_are_not_looked_through_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's own time is newer than the one that is looked for; each of millions of batches would be read."""
+    log = open_log(log_dir_at(tmp_path))
+    for number in range(3):
+        log.append_as_leader(data(f"v{number}", timestamp_ms=-1), leader_epoch=0, now_ms=NOW_MS)
+    monkeypatch.setattr(PartitionSegment, "headers", lambda *_: pytest.fail("batches were read"))
+    assert log.search_time(5, 0) == NOTHING_FOUND
+
+
+def test_a_search_that_no_index_bounds_goes_on_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first record is the youngest, and was deleted: none of the others is as young."""
+    monkeypatch.setattr(disk_log, "_BATCHES_A_SEARCH", 4)
+    log = open_log(log_dir_at(tmp_path), LogConfig(index_interval_bytes=1))
+    log.append_as_leader(data("young", timestamp_ms=NOW_MS + 50), leader_epoch=0, now_ms=NOW_MS)
+    fill(log, 10, first=1)
+    log.update_high_watermark(11)
+    log.advance_log_start_offset(1)
+    parts, found = [], log.search_time(NOW_MS + 20, 0)
+    while isinstance(found, int):
+        parts.append(found)
+        found = log.search_time(NOW_MS + 20, found)
+    assert (parts, found) == ([5, 9], NOTHING_FOUND)
+    assert offset_for_time(log, NOW_MS + 9).offset == 9
 
 
 def test_a_full_disk_refuses_the_append_and_leaves_the_log_as_it_was() -> None:
