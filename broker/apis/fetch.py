@@ -405,6 +405,6 @@ def _joined(pieces: Sequence[bytes | memoryview]) -> Records:
 
 
 def kind_of_fetch(request: FetchRequest) -> str:
-    """By which the times of consumers and of followers are told apart, in Kafka's words."""
+    """The times of consumers and of followers are measured apart, under Kafka's names."""
     is_of_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
     return "FetchFollower" if is_of_follower else "FetchConsumer"
