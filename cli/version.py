@@ -48,7 +48,7 @@ def _git(root: Path, *arguments: str) -> str:
     """What git says; nothing where it cannot."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments],  # noqa: S607 - the git of whoever has the checkout
+            ["git", "-C", str(root), *arguments],  # noqa: S607 - any git will do
             capture_output=True,
             text=True,
             timeout=_GIT_TIMEOUT_S,

@@ -20,7 +20,7 @@ print("LOADED", *sorted(heavy & set(sys.modules)))
 
 
 def completed(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What bash is told for a line, whose last word is to be completed."""
+    """The answer to bash for a line, whose last word is to be completed."""
     words = line.split(" ")
     monkeypatch.setenv(COMPLETION_VARIABLE, "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
