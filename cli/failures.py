@@ -6,6 +6,7 @@ them: a command that needs no network must not pay for one.
 
 import errno
 import os
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
@@ -36,6 +37,17 @@ class CliError(Exception):
         self.status = status
         self.is_in_json = is_in_json
         super().__init__(message)
+
+
+_NAMED_REFUSALS = 5
+
+
+def check_refusals(refusals: Sequence[str], what: str) -> None:
+    """Raises CliError if there are refusals, of which it names some; `what` was not done."""
+    if refusals:
+        more = len(refusals) - _NAMED_REFUSALS
+        rest = f"; and {more:,} more" if more > 0 else ""
+        raise CliError(f"{what}: {'; '.join(refusals[:_NAMED_REFUSALS])}{rest}")
 
 
 def usage_error(message: str) -> CliError:

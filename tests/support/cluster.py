@@ -271,8 +271,14 @@ class Cluster:
             yield "[[nodes]]"
             yield from assignments(values | dict(self._node_overrides.get(node_id, {})))
 
-    def _process(self, node_id: int) -> NodeProcess:
-        environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    def run_from(self, tree: Path, *node_ids: int) -> None:
+        """From their next start on, these nodes run the program of the checkout in `tree`. They do not run now."""
+        for node_id in node_ids:
+            assert not self.is_running(node_id), f"node {node_id} runs"
+            self._processes[node_id] = self._process(node_id, tree)
+
+    def _process(self, node_id: int, tree: Path = PROJECT_ROOT) -> NodeProcess:
+        environment = {**os.environ, "PYTHONPATH": str(tree)}
         return NodeProcess(
             self.config_path, node_id, self.folder / f"node-{node_id}.out", environment=environment
         )
