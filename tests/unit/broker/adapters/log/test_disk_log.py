@@ -373,7 +373,7 @@ def test_a_flush_that_a_rename_of_the_folder_overtook_says_nothing() -> None:
 
 
 def test_retention_makes_space_on_a_full_disk() -> None:
-    """It needs none for itself: the file of epochs waits, and so does the last segment, in whose place comes another."""
+    """It needs none for itself: the file of epochs waits, and the last segment, in whose place another comes."""
     fs = FaultFileSystem(Path("/data"))
     log = open_log(log_dir_at(Path("/data"), fs), replace(SMALL, retention_ms=1_000))
     fill(log, 20)
