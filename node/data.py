@@ -4,17 +4,20 @@ from other brokers."""
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from kquorum.broker.adapters.data_plane import DataPlaneRunner
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import CleanerSettings, LogManager, ManagerIntervals
+from kquorum.broker.adapters.log.log_space import LogSpace
 from kquorum.broker.adapters.peer_senders import PeerSenders
 from kquorum.broker.adapters.replica_fetchers import FetchConnections, ReplicaFetchers
 from kquorum.broker.apis.write_txn_markers import write_markers
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kquorum.broker.data_figures import DataFigures
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage, FutureLog
 from kquorum.broker.fetch.replica_selection import RACK_AWARE_SELECTOR
 from kquorum.broker.fetch.sessions import FetchSessions
@@ -29,6 +32,7 @@ from kquorum.broker.producer_ids import ProducerIds
 from kquorum.broker.quota.rate import Windows
 from kquorum.broker.quota.replication import ReplicationThrottles
 from kquorum.broker.replica.fetcher import FetcherSettings
+from kquorum.broker.replica.full_disk import FullDisk
 from kquorum.broker.replica.log_moves import LogMoves
 from kquorum.broker.replica.partition import Partition, TopicPartition
 from kquorum.broker.replica.replica_manager import ReplicaManager, ReplicaSettings, is_stray
@@ -90,6 +94,7 @@ class BrokerData:
         self.throttles = _throttles(config)
         self.assign_directory: Callable[[UUID, int, UUID], None] = lambda _topic, _partition, _directory: None
         self.moves = self._new_moves()
+        self._full_disk = FullDisk(config.node_id, self._assign_directory)
         self.replicas = self._new_replicas()
         self.producer_ids = ProducerIds(config.node_id)
         self.groups = self._new_groups(random_source)
@@ -127,7 +132,9 @@ class BrokerData:
         self.assign_directory(topic_id, index, directory_id)
 
     def directory_of(self, topic_id: UUID, index: int) -> UUID | None:
-        """Of the log of a partition that is open here."""
+        """Of the log of a partition that is open here, and whose replica does not wait for space."""
+        if self._full_disk.is_away(topic_id, index):
+            return None
         topic = self._image.topics.by_id.get(topic_id)
         found = None if topic is None else self.online(TopicPartition(topic.name, index))
         return None if found is None or found.topic_id != topic_id else found.log.directory_id
@@ -148,6 +155,26 @@ class BrokerData:
             )
             for directory_id, path in self._paths.items()
         }
+
+    def figures(self) -> DataFigures:
+        plane, replicas = self.plane, self.replicas
+        topics, total = plane.traffic.by_topic(self._image.topics.by_name.keys())
+        return DataFigures(
+            total=total,
+            topics=topics,
+            replication_bytes_in=replicas.received_bytes,
+            replication_bytes_out=plane.traffic.replication_bytes_out,
+            waiting=plane.waits.waiting,
+            expired=plane.waits.expired,
+            max_lag=replicas.max_lag,
+            failed_partitions=replicas.failed_partitions,
+            offline_replicas=replicas.offline_replicas,
+            under_min_isr=sum(each.is_under_min_isr for each in replicas.all_online()),
+            fetch_sessions=len(plane.sessions),
+            session_partitions=plane.sessions.cached_partitions,
+            session_evictions=plane.sessions.evictions,
+            full_log_dirs=sum(each.space.is_full for each in self.logs.manager.live_dirs),
+        )
 
     # From start to stop
 
@@ -207,7 +234,40 @@ class BrokerData:
         self.replicas.directory_failed(directory_id)
         self._settle()
 
+    def _handle_space(self, directory_ids: Collection[UUID], is_full: bool) -> None:
+        """On the loop."""
+        if not is_full:
+            for directory_id in directory_ids:
+                self.replicas.has_space(directory_id)
+            self._settle()
+
     # Parts
+
+    def _new_log_dirs(self, now_ms: int) -> list[LogDir]:
+        """Those on one file system share what is reserved of its space."""
+        loop = asyncio.get_running_loop()
+        reserved_bytes = self._config.kquorum_reserved_space_bytes
+
+        def tell(ids: list[UUID], is_full: bool) -> None:
+            """From any thread."""
+            loop.call_soon_threadsafe(self._handle_space, ids, is_full)
+
+        open_segments = OpenSegments(segments_open())
+        spaces: dict[object, tuple[LogSpace, list[UUID]]] = {}
+        found = []
+        for directory_id, path in self._paths.items():
+            try:
+                device: object = path.stat().st_dev
+            except OSError:
+                device = path
+            if device not in spaces:
+                spaces[device] = (LogSpace(path, reserved_bytes), [])
+            space, ids = spaces[device]
+            ids.append(directory_id)
+            found.append(LogDir(path, directory_id, now_ms=now_ms, space=space, open_segments=open_segments))
+        for space, ids in spaces.values():
+            space.on_change = partial(tell, ids)
+        return found
 
     def _new_log_manager(self, random_source: RandomSource) -> LogManager:
         config, now_ms = self._config, self._clock.now_ms()
@@ -217,12 +277,8 @@ class BrokerData:
             """Logs are loaded in a thread; and no partition is to change inside its own append."""
             loop.call_soon_threadsafe(self._on_failed_directory, log_dir.directory_id)
 
-        open_segments = OpenSegments(segments_open())
         return LogManager(
-            [
-                LogDir(path, directory_id, now_ms=now_ms, open_segments=open_segments)
-                for directory_id, path in self._paths.items()
-            ],
+            self._new_log_dirs(now_ms),
             config_of=lambda topic: log_config(self.log_values(topic)),
             intervals=ManagerIntervals(
                 retention_check_ms=config.log_retention_check_interval_ms,
@@ -279,6 +335,7 @@ class BrokerData:
             min_insync_replicas=self._min_insync_replicas,
             quota=self.throttles.follower,
             places=self.moves,
+            full_disk=self._full_disk,
         )
 
     def _new_groups(self, random_source: RandomSource) -> GroupCoordinator:
