@@ -63,6 +63,8 @@ _STATUSES: dict[tuple[str, str], ExitStatus] = {
     ("kquorum.network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
     ("kquorum.node.errors", "AssertionsOff"): ExitStatus.USAGE,
     ("kquorum.node.errors", "NotRegistered"): ExitStatus.UNREACHABLE,
+    ("kquorum.node.errors", "LogDirsFailed"): ExitStatus.IO_ERROR,
+    ("kquorum.node.errors", "BrokerGaveUp"): ExitStatus.UNREACHABLE,
     ("kquorum.storage.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
     ("kquorum.storage.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
     ("kquorum.raft.errors", "LogDivergedBelowHighWatermarkError"): ExitStatus.DAMAGED_INPUT,

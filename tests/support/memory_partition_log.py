@@ -80,7 +80,7 @@ class MemoryPartitionLog:
         self.fails = False
         """Whether the directory fails: each access raises KafkaStorageError."""
         self.is_full = False
-        """Whether the disk is full: appends raise NoSpaceLeft."""
+        """Whether the disk is full: appends and truncations raise NoSpaceLeft."""
 
     @property
     def last_stable_offset(self) -> int:
@@ -305,6 +305,7 @@ class MemoryPartitionLog:
 
     def truncate_to(self, offset: int) -> bool:
         self._check_disk()
+        self._check_space()
         while self.epochs and self.epochs[-1][1] >= offset:
             self.epochs.pop()
         if offset >= self.log_end_offset:
