@@ -96,8 +96,12 @@ class PartitionSegment:
             self._descriptor = self._opened(os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         except OSError as error:
             raise storage_failure("create", self.path, error) from error
-        self.offsets.create()
-        self.times.create()
+        try:
+            self.offsets.create()
+            self.times.create()
+        except StorageFailed:
+            self.close_files()
+            raise
         self.size = 0
         self.next_offset = self.base_offset
         self.opened_ms = now_ms

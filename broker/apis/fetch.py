@@ -48,6 +48,15 @@ _IN_A_STEP: Final = 100
 # About what a partition takes in an answer besides its records, as the quota of bytes counts it.
 _PARTITION_BYTES: Final = 60
 
+# Topics that a client made up, and those that it may not know of.
+_UNKNOWN: Final = frozenset(
+    {
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.topic_authorization_failed,
+    }
+)
+
 Reply = Callable[[Answer], None]
 
 
@@ -209,6 +218,7 @@ class _Fetch:
             )
         error, session_id, is_in_answer = self.session.answer(self.services.data.now_ms(), news)
         told = [each for each, is_in in zip(answers, is_in_answer, strict=True) if is_in]
+        self._count(told)
         throttle_ms = self._charge(told)
         if len(told) > _IN_A_STEP:
             yield
@@ -217,6 +227,19 @@ class _Fetch:
         response.error_code, response.session_id = error, session_id
         response.throttle_time_ms = throttle_ms
         self.reply(response)
+
+    def _count(self, told: Sequence[FetchedData]) -> None:
+        traffic = self.services.data.traffic
+        if self.bounds.is_follower:
+            traffic.replication_bytes_out += sum(each.size_bytes for each in told)
+            return
+        for each in told:
+            is_unknown = each.asked.topic is None or each.error in _UNKNOWN
+            counters = traffic.of_unknown_topics if is_unknown else traffic.of(each.asked.topic or "")
+            counters.fetch_requests += 1
+            if each.error is not ErrorCode.none:
+                counters.failed_fetch_requests += 1
+            counters.bytes_out += each.size_bytes
 
     def _count_throttled(self, told: Sequence[FetchedData]) -> None:
         """What replicas get that are in sync counts, too; they do not wait for it."""
@@ -379,3 +402,9 @@ def _joined(pieces: Sequence[bytes | memoryview]) -> Records:
     if len(pieces) == 1:
         return pieces[0]
     return b"".join(pieces)
+
+
+def kind_of_fetch(request: FetchRequest) -> str:
+    """The times of consumers and of followers are measured apart, under Kafka's names."""
+    is_of_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    return "FetchFollower" if is_of_follower else "FetchConsumer"

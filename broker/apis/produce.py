@@ -264,6 +264,8 @@ class _ProduceWait(Wait):
     """Until the high watermark has passed the records in all partitions. What was appended stays appended, whatever the
     answer."""
 
+    operation = "Produce"
+
     def __init__(
         self, outcomes: Outcomes, answer: Callable[[], None], end: Callable[[], None], deadline_ms: int
     ) -> None:
@@ -421,8 +423,16 @@ def _append(
         partition = data.find(image, asked.topic, asked.index, topic_id)
         appended = partition.append(data.now_ms(), batch, required_acks=acks, guard=guard)
     except LogError as error:
+        counters = data.traffic.of(asked.topic) if partition is not None else data.traffic.of_unknown_topics
+        counters.produce_requests += 1
+        counters.failed_produce_requests += 1
         return _failed(error, partition)
     batches = appended.batches
+    counters = data.traffic.of(asked.topic)
+    counters.produce_requests += 1
+    if not batches.duplicate:
+        counters.messages_in += batches.last_offset - batches.first_offset + 1
+        counters.bytes_in += batches.size_bytes
     return _Outcome(
         base_offset=batches.first_offset,
         log_append_time_ms=batches.log_append_time_ms,

@@ -88,6 +88,8 @@ API: Final = Deferred(ApiKey.WRITE_TXN_MARKERS, Authorized.IN_HANDLER, handle=ha
 class MarkersWait(Wait):
     """Until the in-sync replicas have every marker. What was appended stays appended, whatever the answer."""
 
+    operation = "WriteTxnMarkers"
+
     def __init__(
         self,
         undecided: Iterable[_Outcome],

@@ -20,7 +20,7 @@ from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import AppendOrigin
 from kquorum.broker.log.producer_state import ProducerStates
 from kquorum.storage.durable_files import list_names, read_if_there, remove_file, sync_folder
-from kquorum.storage.errors import storage_failure
+from kquorum.storage.errors import StorageFull, storage_failure
 from kquorum.storage.file_system import FileSystem
 from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCHS_FILE
 from kquorum.storage.leader_epoch_checkpoint import decode_epochs
@@ -339,7 +339,11 @@ class Loading:
 
     def _take_snapshot(self, offset: int, snapshots: ProducerSnapshots) -> None:
         if offset > max(snapshots.latest, 0):
-            snapshots.write(offset, self.producers.snapshot_bytes())
+            try:
+                snapshots.write(offset, self.producers.snapshot_bytes())
+            except StorageFull as error:
+                # It spares a later opening some reading, and no more.
+                logger.warning("%s", error)
 
 
 def _assign_if_newer(epochs: LeaderEpochs, epoch: int, offset: int) -> None:
