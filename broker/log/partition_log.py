@@ -167,6 +167,10 @@ class PartitionLog(Protocol):
         it; None where the transaction is open here. Raises InvalidProducerEpoch."""
         ...
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of an earlier epoch of the producer is open."""
+        ...
+
     def active_producers(self, most: int) -> Sequence[ActiveProducer]:
         """At most so many, those with an open transaction first."""
         ...

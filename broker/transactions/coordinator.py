@@ -8,14 +8,16 @@ done in `take_turn`, without a connection.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Never
 
 from kquorum.broker.coordinators.coordinator import Coordinator
 from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC
+from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
-from kquorum.broker.replica.partition import Partition, TopicPartition
+from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.broker.transaction_figures import TransactionFigures
+from kquorum.broker.transactions.additions import Addition
 from kquorum.broker.transactions.guarded_appends import GuardedAppends
 from kquorum.broker.transactions.markers import MarkerQueue
 from kquorum.broker.transactions.peers import NOWHERE, leader_of
@@ -57,6 +59,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         self._image = MetadataImage.empty()
         self.markers = MarkerQueue(lambda partition: leader_of(self._image, partition))
         self.questions = QuestionQueue()
+        self.timers = Timers()
+        self.now_ms = now_ms
         self.appends = GuardedAppends(self, now_ms)
 
     @property
@@ -74,6 +78,10 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         return TransactionShard(
             partition, self._settings, lambda: self.version, self._new_producer_id, self.markers
         )
+
+    def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
+        super().handle_woken(now_ms, woken)
+        self.appends.handle_woken(woken.keys())
 
     def begin(self, image: MetadataImage) -> None:
         """Before the first partition is led."""
@@ -109,14 +117,15 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
                 else:
                     question.answer_all(error)
 
-            shard.add_partitions(
-                now_ms,
+            Addition(
+                self,
                 question.transactional_id,
                 question.producer,
                 question.partitions,
                 version=EPOCH_BUMP,
+                until_ms=now_ms + self.settings.add_retry_max_ms,
                 done=added,
-            )
+            ).begin()
         else:
             errors = shard.verify_partitions(
                 question.transactional_id, question.producer, question.partitions
@@ -153,11 +162,13 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def expire(self, now_ms: int) -> None:
         super().expire(now_ms)
+        self.timers.fire(now_ms)
         self.appends.expire(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         deadlines = (
             super().next_deadline_ms(),
+            self.timers.next_deadline_ms(),
             self.markers.next_deadline_ms(),
             self.appends.next_deadline_ms(),
         )
@@ -165,6 +176,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def close(self) -> None:
         super().close()
+        self.timers.clear()
         self.appends.close()
 
 

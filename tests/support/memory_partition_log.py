@@ -184,6 +184,9 @@ class MemoryPartitionLog:
             now_ms=now_ms,
         )
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        return self.producers.awaits_marker(producer_id, epoch)
+
     def active_producers(self, most: int) -> list[ActiveProducer]:
         return self.producers.active(most)
 

@@ -411,6 +411,9 @@ class DiskLog:
             now_ms=now_ms,
         )
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        return self._producers.awaits_marker(producer_id, epoch)
+
     def _nothing_appended(self) -> AppendedBatches:
         return AppendedBatches(-1, -1, -1, -1, self._start, 0)
 
