@@ -182,7 +182,8 @@ class GuardedAppends:
             return False
         producer_id, epoch = check.producer
         for topic_partition, place in check.places.items():
-            if place.partition.log.awaits_marker(producer_id, epoch):
+            partition = place.partition
+            if partition.is_leader and partition.log.awaits_marker(producer_id, epoch):
                 check.awaited = topic_partition
                 self._awaiting.setdefault(topic_partition, {})[check] = None
                 self._timers.set(check, check.marker_until_ms, lambda _now_ms: self._stop_awaiting(check))
