@@ -171,6 +171,10 @@ class PartitionLog(Protocol):
         """Whether a transaction of an earlier epoch of the producer is open."""
         ...
 
+    def has_late_transaction(self, now_ms: int) -> bool:
+        """Whether the oldest open transaction should have been ended by its coordinator long ago."""
+        ...
+
     def active_producers(self, most: int) -> Sequence[ActiveProducer]:
         """At most so many, those with an open transaction first."""
         ...

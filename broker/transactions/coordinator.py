@@ -147,7 +147,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         return True
 
     def figures(self) -> TransactionFigures:
-        shards = self.active()
+        shards, now_ms = self.active(), self.now_ms()
         return TransactionFigures(
             transactional_ids=sum(shard.count for shard in shards),
             ongoing=sum(shard.open_count for shard in shards),
@@ -155,6 +155,10 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             without_leader=self.markers.without_leader,
             aborted=sum(shard.aborted_by_timeout for shard in shards),
             not_verified=self.questions.failures,
+            late_partitions=sum(
+                each.is_leader and each.log.has_late_transaction(now_ms)
+                for each in self._partitions.all_online()
+            ),
             partitions=Counter(shard.state.name.lower() for shard in self.shards.values()),
         )
 

@@ -872,3 +872,18 @@ def test_figures() -> None:
     figures = world.transactions.figures()
     assert (figures.ongoing, figures.ending, figures.without_leader) == (0, 1, 1)
     assert figures.partitions == {"active": 2}
+
+
+class TestFigures:
+    def test_a_partition_whose_transaction_hangs_is_counted(self) -> None:
+        """Its coordinator should have ended the transaction long ago (KIP-664)."""
+        world = TransactionWorld()
+        producer = world.producer()
+        world.produce(producer)
+        world.produce(world.producer("other"), transactional_id="other", index=1)
+        assert world.transactions.figures().late_partitions == 0
+        # The coordinator has lost both, as one of Kafka below transaction.version 2 can.
+        world.now_ms += world.partition().log.producers.max_transaction_timeout_ms + 300_001
+        assert world.transactions.figures().late_partitions == 2
+        assert error(world.end(producer, commit=False)) == "none"
+        assert world.transactions.figures().late_partitions == 1
