@@ -57,7 +57,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         self._new_producer_id = new_producer_id
         self._write_markers = write_markers
         self._image = MetadataImage.empty()
-        self.markers = MarkerQueue(lambda partition: leader_of(self._image, partition))
+        self._leaders: dict[TopicPartition, int | None] = {}
+        self.markers = MarkerQueue(self.leader_of)
         self.questions = QuestionQueue()
         self.timers = Timers()
         self.now_ms = now_ms
@@ -76,7 +77,12 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def new_shard(self, partition: Partition) -> TransactionShard:
         return TransactionShard(
-            partition, self._settings, lambda: self.version, self._new_producer_id, self.markers
+            partition,
+            self._settings,
+            lambda: self.version,
+            self._new_producer_id,
+            self.markers,
+            self.earliest,
         )
 
     def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
@@ -86,18 +92,31 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
     def begin(self, image: MetadataImage) -> None:
         """Before the first partition is led."""
         self._image = image
+        self._leaders.clear()
         self.learn_count(image)
 
     def handle_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
+        self._leaders.clear()
         self.learn_count(image, delta)
+
+    def leader_of(self, partition: TopicPartition) -> int | None:
+        """The broker that leads it, NOWHERE, or None where there is no such partition."""
+        try:
+            return self._leaders[partition]
+        except KeyError:
+            found = leader_of(self._image, partition)
+            # Clients name partitions that are not there, as many as they like.
+            if found is not None:
+                self._leaders[partition] = found
+            return found
 
     # Other brokers, and this one
 
     def ask(self, now_ms: int, question: Question) -> None:
         """Whether partitions that this broker leads are in a transaction, or to have them added."""
         index = self.partition_of(question.transactional_id)
-        coordinator = leader_of(self._image, TopicPartition(TRANSACTIONS_TOPIC, index))
+        coordinator = self.leader_of(TopicPartition(TRANSACTIONS_TOPIC, index))
         if coordinator is None or coordinator == NOWHERE:
             question.answer_all(ErrorCode.coordinator_not_available)
         elif coordinator != self._broker_id:

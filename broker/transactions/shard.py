@@ -17,6 +17,7 @@ from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.batches import in_batches
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.shard import CoordinatorShard
+from kquorum.broker.coordinators.timers import Earliest
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition
 from kquorum.broker.transactions.markers import MarkerJob, MarkerQueue
@@ -90,9 +91,10 @@ class TransactionShard(CoordinatorShard):
         version: Callable[[], int],
         new_producer_id: NewProducerId,
         markers: MarkerQueue,
+        earliest: Earliest | None = None,
     ) -> None:
         """`version` is the cluster's transaction.version."""
-        super().__init__(partition, log)
+        super().__init__(partition, log, earliest)
         self.index = partition.topic_partition.partition
         self.aborted_by_timeout = 0
         self._settings = settings
