@@ -4,8 +4,8 @@
                                       [--times 3] [--against CHECKOUT] [--from-sources] [--folder DIR] [--json]
 
 A side is a controller of ours and the brokers on loopback, each a process of its own. The sides run one after the
-other, round by round. The topic has six partitions; it and the internal topics have a replica on each broker. Each producer
-writes a record of 100 bytes with acks=all and commits, as clients of transaction.version 2 do
+other, round by round. The topic has six partitions; it and the internal topics have a replica on each broker. Each
+producer writes a record of 100 bytes with acks=all and commits, as clients of transaction.version 2 do
 (`benchmarks/_transaction_clients.py`); the brokers are warm after the first seconds, which do not count.
 
 - `tx/s`: transactions a second of all producers together; the client takes its share of the machine;

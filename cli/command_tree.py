@@ -33,6 +33,7 @@ class Panel(StrEnum):
 
     RUN = "Run"
     ASK = "Ask a running cluster"
+    ADMINISTER = "Administer a running cluster"
     READ = "Read a log"
 
 
@@ -173,7 +174,8 @@ def _make_readable(command: Any, described: Command, path: str) -> None:
     """
     _as_flag(command.get_help_option(typer.Context(command, help_option_names=list(HELP_OPTIONS))))
     inner_commands = getattr(command, "commands", {})
-    is_plain = not inner_commands and get_terminal_size().columns < _NARROWEST_TABLE
+    has_options = not inner_commands or command.invoke_without_command
+    is_plain = has_options and get_terminal_size().columns < _NARROWEST_TABLE
     as_shown = _as_it_is if is_plain else _escaped
     if is_plain:
         command.rich_markup_mode = None

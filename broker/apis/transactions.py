@@ -6,7 +6,7 @@ producer wrote (KIP-890).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
@@ -119,23 +119,30 @@ def _add_for_broker(request: AddPartitionsToTxnRequest, services: BrokerServices
     coordinator = services.transactions
     # The other broker would wait as long before it asks again.
     until_ms = services.data.now_ms() + coordinator.settings.add_retry_ms
-    for each in asked.values():
-        partitions = _partitions(each.topics)
-        producer = ProducerEpoch(each.producer_id, each.producer_epoch)
-        decided = _decided_at_once(services, each, producer, partitions)
-        if decided is None:
-            additions.add(
-                coordinator,
-                each.transactional_id,
-                producer,
-                partitions,
-                version=EPOCH_BUMP,
-                until_ms=until_ms,
-            )
-        else:
-            results[each.transactional_id] = decided
-    additions.begin(has_others=bool(results))
-    services.data.settle_soon()
+
+    def asking() -> Iterator[None]:
+        """A transaction at each step, which may be a write."""
+        for each in asked.values():
+            partitions = _partitions(each.topics)
+            producer = ProducerEpoch(each.producer_id, each.producer_epoch)
+            decided = _decided_at_once(services, each, producer, partitions)
+            if decided is None:
+                additions.add(
+                    coordinator,
+                    each.transactional_id,
+                    producer,
+                    partitions,
+                    version=EPOCH_BUMP,
+                    until_ms=until_ms,
+                )
+            else:
+                results[each.transactional_id] = decided
+            services.data.settle_soon()
+            yield
+
+    services.data.slices.run(
+        asking(), lambda: additions.all_added(has_others=bool(results)), lambda: reply(None)
+    )
 
 
 def _decided_at_once(

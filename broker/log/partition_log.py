@@ -221,8 +221,9 @@ class PartitionLog(Protocol):
         """DeleteRecords, and a follower that learns its leader's start. Raises OffsetOutOfRange above the watermark."""
         ...
 
-    def offset_for_time(self, timestamp_ms: int) -> TimestampedOffset:
-        """The first record whose timestamp is not below the one asked for."""
+    def search_time(self, timestamp_ms: int, from_offset: int) -> TimestampedOffset | int:
+        """The first record from `from_offset` on whose timestamp is not below the one asked for. After some thousand
+        batches without it, the offset from which to search on: no index bounds the search where times go back."""
         ...
 
     def offset_of_max_time(self) -> TimestampedOffset:

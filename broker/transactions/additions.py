@@ -122,8 +122,8 @@ class Additions:
         version: int,
         until_ms: int,
     ) -> None:
-        """Each id once."""
-        self._left[transactional_id] = Addition(
+        """Each id once. It begins at once."""
+        addition = self._left[transactional_id] = Addition(
             shards,
             transactional_id,
             producer,
@@ -133,11 +133,10 @@ class Additions:
             done=lambda error: self._decide(transactional_id, error),
             waits=self._note_wait,
         )
+        addition.begin()
 
-    def begin(self, *, has_others: bool) -> None:
-        """`has_others`: another part of the request is decided."""
-        for each in tuple(self._left.values()):
-            each.begin()
+    def all_added(self, *, has_others: bool) -> None:
+        """From now on the answer may go out. `has_others`: another part of the request is decided."""
         self._is_waited_for = True
         self._maybe_finish(is_any_decided=has_others or bool(self._outcomes) or not self._left)
 
