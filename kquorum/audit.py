@@ -10,7 +10,8 @@ describes tables and questions.
 """
 
 from kquorum.spark_replay.audit import AuditResult, build
-from kquorum.spark_replay.audit_folder import AuditTables, NoAudit, open_audit
+from kquorum.spark_replay.audit_folder import AuditTables, open_audit
+from kquorum.spark_replay.audit_manifest import NoAudit
 from kquorum.spark_replay.questions.as_of import as_of, states_at
 from kquorum.spark_replay.questions.broker_timeline import broker_timeline
 from kquorum.spark_replay.questions.churn import Span, churn

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kquorum.cli.commands.audit.options import LOCAL, AuditOrLog, Master, Source
+from kquorum.cli.commands.audit.options import LOCAL, AuditOrLog, Engine, Master, Source, WhichEngine
 from kquorum.cli.commands.audit.question_commands import as_of, churn, diff, sql, timeline, unavailable, who
+from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.wire.near_names import near_names
 
 
@@ -254,11 +255,15 @@ def report(
     until: Annotated[str | None, typer.Option("--until", help="End at this time, inclusive.")] = None,
     source: Source = None,
     with_checks: Annotated[
-        bool, typer.Option("--checks/--no-checks", help="Whether to run the checks of `audit check` too.")
-    ] = True,
+        bool,
+        typer.Option(
+            "--checks/--no-checks", help="Whether to run the checks of `audit check` too, which takes Spark."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the page's path and first sentences as JSON.")
     ] = False,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Write what happened to a cluster as one HTML page: controllers, brokers, leaders, outages, large changes, checks.
@@ -280,6 +285,7 @@ def report(
         since_ms=parse_time("--since", since),
         until_ms=parse_time("--until", until),
         with_checks=with_checks,
+        engine=_engine_of_report(engine, with_checks=with_checks),
         master=master,
     )
     written = write_report(request)
@@ -290,6 +296,16 @@ def report(
         for each in highlights(written.facts):
             say(f"- {safe_text(each.text)}")
     raise typer.Exit(3 if written.is_damaged else 0)
+
+
+def _engine_of_report(engine: Engine | None, *, with_checks: bool) -> Engine | None:
+    """Raises CliError for checks without Spark."""
+    if with_checks and engine is Engine.DUCKDB:
+        raise CliError(
+            "the checks replay the log on Spark: leave out --checks or --engine duckdb",
+            status=ExitStatus.USAGE,
+        )
+    return Engine.SPARK if with_checks else engine
 
 
 class AuditGroup(TyperGroup):
