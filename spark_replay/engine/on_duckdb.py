@@ -46,6 +46,12 @@ class DuckRow(tuple[Any, ...]):  # noqa: SLOT001 - a tuple of any length takes n
     def __getitem__(self, key: Any) -> Any:
         return super().__getitem__(self.names.index(key) if isinstance(key, str) else key)
 
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except ValueError:
+            raise AttributeError(name) from None
+
     def asDict(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         return dict(zip(self.names, self, strict=True))
 
@@ -559,15 +565,15 @@ class _Compiler:
         of, other = self.sql(left), self.sql(right)
         each, place = _variables()
         found = (
-            f"list_filter({of}, lambda {each}, {place}: list_position({of}, {each}) = {place} "
-            f"AND NOT list_contains({other}, {each}))"
+            f"list_filter({of}, lambda {each}, {place}: {_is_first(of, each, place)} "
+            f"AND {_place_in(other, each)} IS NULL)"
         )
         return f"(CASE WHEN {other} IS NOT NULL THEN {found} END)"
 
     def _array_distinct(self, column: Column) -> str:
         of = self.sql(column)
         each, place = _variables()
-        return f"list_filter({of}, lambda {each}, {place}: list_position({of}, {each}) = {place})"
+        return f"list_filter({of}, lambda {each}, {place}: {_is_first(of, each, place)})"
 
     def _array_compact(self, column: Column) -> str:
         (each, _) = _variables()
@@ -678,6 +684,18 @@ def _variables() -> tuple[str, str]:
     """Names for the element and its place in a lambda, which no other lambda has."""
     number = next(_numbers)
     return f"each_{number}", f"place_{number}"
+
+
+def _place_in(of: str, each: str) -> str:
+    """Where the list `of` has `each` first, counted from 1, which may be NULL; NULL where it has it not."""
+    value, _ = _variables()
+    nulls = f"list_transform({of}, lambda {value}: {value} IS NULL)"
+    place = f"CASE WHEN {each} IS NULL THEN list_position({nulls}, TRUE) ELSE list_position({of}, {each}) END"
+    return f"nullif(({place}), 0)"
+
+
+def _is_first(of: str, each: str, place: str) -> str:
+    return f"{_place_in(of, each)} = {place}"
 
 
 def _struct_key(sql: str, fields: Mapping[str, Shape]) -> str:

@@ -47,7 +47,8 @@ COMMAND = Command(
         ),
         "churn": ("kquorum audit churn audit --since 2026-01-31 --by day",),
         "sql": (
-            "kquorum audit sql out 'SELECT cause, sum(1) FROM leader_changes GROUP BY 1'",
+            "kquorum audit sql audit",
+            "kquorum audit sql audit 'SELECT cause, count(*) FROM leader_changes GROUP BY 1'",
             "kquorum audit sql audit 'DESCRIBE partition_history'",
         ),
     },
