@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from kquorum.spark_replay.audit_manifest import AuditedSource, AuditManifest, read_manifest, table_folder
+from kquorum.spark_replay.data.registry import DATA_TABLES
 from kquorum.spark_replay.engine.on_spark import SparkFrame
 from kquorum.spark_replay.table_files import hadoop_path
 from kquorum.spark_replay.tables.building.registry import TABLES
@@ -21,7 +22,7 @@ class AuditTables:
         self.manifest = manifest
 
     def table(self, name: str) -> DataFrame:
-        """One table by its name in `registry.TABLES`; KeyError for another."""
+        """One table by its name in `TABLES` or `DATA_TABLES`; KeyError for another."""
         return read_table(self.spark, self.folder, name, self.manifest.table_format)
 
     def frame(self, name: str) -> SparkFrame:
@@ -44,7 +45,7 @@ def open_audit(spark: SparkSession, folder: Path) -> AuditTables:
 
 def read_table(spark: SparkSession, folder: Path, name: str, table_format: str = "parquet") -> DataFrame:
     """One table of an audit, with the columns and comments of its schema."""
-    schema = TABLES[name].schema
+    schema = (TABLES.get(name) or DATA_TABLES[name]).schema
     path = table_folder(folder, name)
     # Spark puts the columns of folders (`source=...`) last.
     if table_format != "parquet":  # Delta knows its columns, and takes no schema; comments are ours

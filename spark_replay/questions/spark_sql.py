@@ -83,7 +83,7 @@ _NAME = re.compile(r"`([^`]*)`")
 
 def make_views(tables: AuditTables, source: str | None = None) -> None:
     """Each table as a view of its name, of one log or of all."""
-    for name in TABLES:
+    for name in tables.manifest.rows:
         frame = tables.table(name)
         chosen = frame if source is None else frame.where(F.col("source") == F.lit(source))
         chosen.createOrReplaceTempView(name)

@@ -14,6 +14,10 @@ COMMAND = Command(
             "kquorum audit check audit --state-hashes status.json",
         ),
         "build": ("kquorum audit build kquorum-data --out audit",),
+        "data": (
+            "kquorum audit data /var/lib/kafka/data --out audit",
+            "kquorum audit data broker-1/data broker-2/data broker-3/data --out audit",
+        ),
         "archive": (
             "kquorum audit archive kquorum-data --to /backup/audit",
             "kquorum audit archive /backup/audit --verify",

@@ -74,6 +74,41 @@ def build(
     raise typer.Exit(3 if summary["tables"]["damage"]["rows"] else 0)
 
 
+def data(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOGDIR...",
+            help="Log directories of brokers (log.dirs), or folders of several, such as the replicas of one cluster.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="Folder for the tables: a finished audit, which gets them too, or a new one."
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    master: Master = LOCAL,
+) -> None:
+    """Read the partitions of any Kafka into tables: batches, producers, transactions, groups' offsets and members.
+
+    Records' keys and values are not stored. Exit status 3 where a segment is damaged.
+    """
+    from kquorum.cli.commands.audit.data import DataRequest, print_data, run_data
+    from kquorum.cli.commands.audit.data import as_json as summary_of
+    from kquorum.cli.output import print_json
+
+    found = run_data(DataRequest(inputs=tuple(paths), out=out, master=master))
+    if as_json:
+        print_json(summary_of(found))
+    else:
+        print_data(found)
+    sys.stdout.flush()
+    raise typer.Exit(3 if found.damaged_places else 0)
+
+
 def stream(
     log: Annotated[
         str,
@@ -341,6 +376,9 @@ def _audit() -> None:
 
 
 audit_app.command("build")(build)
+
+
+audit_app.command("data")(data)
 
 
 audit_app.command("as-of")(as_of)
