@@ -178,6 +178,12 @@ def chosen_source(manifest: AuditManifest, name: str | None) -> str:
     """The log that `--source` names. Without the option: the only one, or of the voters of one cluster the log that
     reaches farthest. Raises CliError."""
     names = [each.source for each in manifest.sources]
+    if not names:
+        raise CliError(
+            "this audit holds no metadata log, only partitions: `audit sql` asks about them; `audit build` makes an "
+            "audit of a metadata log, which `audit data` then adds the partitions to",
+            status=ExitStatus.USAGE,
+        )
     if name is not None:
         return named_source(names, name)
     clusters = {each.member.cluster_id for each in manifest.sources}

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from kquorum.cli.main import run
 from tests.spark.conftest import Audited
 from tests.support.spark.question_log import HOSTILE, NOON_MS
+from tests.support.tree import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -241,3 +244,13 @@ def test_sql_answers_queries_and_nothing_else(ask: Any, query: str, status: int,
 def test_sql_in_spark_answers_queries_and_nothing_else(ask: Any, query: str, status: int, told: str) -> None:
     found, out, err = ask("sql", query, "--engine", "spark")
     assert (found, told in out + err) == (status, True), out + err
+
+
+def test_a_question_to_an_audit_loads_neither_spark_nor_arrow(audited: Audited) -> None:
+    probe = (
+        "import sys; from kquorum.cli.main import run; status = run(sys.argv[1:]); "
+        "print('LOADED', status, *({'pyspark', 'pyarrow', 'pandas', 'prompt_toolkit'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", probe, "audit", "as-of", str(audited.out), "--source", "questions"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=True)
+    assert done.stdout.splitlines()[-1] == "LOADED 0", done.stdout[-500:] + done.stderr
