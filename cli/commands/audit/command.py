@@ -4,7 +4,7 @@ from kquorum.cli.command_tree import Command, Panel
 
 COMMAND = Command(
     run="kquorum.cli.commands.audit.group:audit_app",
-    summary="Replay a metadata log into tables that answer questions (Spark).",
+    summary="Replay logs into tables that answer questions.",
     panel=Panel.READ,
     place=3,
     examples={
@@ -52,7 +52,7 @@ COMMAND = Command(
         "churn": ("kquorum audit churn audit --since 2026-01-31 --by day",),
         "sql": (
             "kquorum audit sql audit",
-            "kquorum audit sql audit 'SELECT cause, count(*) FROM leader_changes GROUP BY 1'",
+            "kquorum audit sql audit 'SELECT topic_name FROM topics ORDER BY 1'",
             "kquorum audit sql audit 'DESCRIBE partition_history'",
         ),
     },
