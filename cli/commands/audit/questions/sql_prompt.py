@@ -1,6 +1,6 @@
 """`audit sql` without a query: queries from a prompt with completion, history and paging, or from the standard input.
 
-A query ends with `;` at the end of a line. What fails is told in a line, and the prompt goes on.
+A query ends with `;` at the end of a line. The error of a query is one line, and the prompt goes on.
 """
 
 import io
