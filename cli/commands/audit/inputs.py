@@ -7,6 +7,7 @@ from typing import Final
 
 from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.audit_manifest import AuditManifest, NoAudit, read_manifest
 from kquorum.spark_replay.decode.sources import LogFile, NoLogFound, find_log_files_of, printable
 
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
@@ -45,3 +46,11 @@ def files_to_audit(paths: Path | Sequence[Path]) -> tuple[LogFile, ...]:
         if path.is_file():
             refuse_what_is_no_log(path)
     return files
+
+
+def manifest_of(path: Path) -> AuditManifest:
+    """Raises CliError."""
+    try:
+        return read_manifest(path)
+    except NoAudit as error:
+        raise CliError(str(error), status=ExitStatus.USAGE) from None

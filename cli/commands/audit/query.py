@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Protocol
 
 from kquorum.cli.commands.audit.answers import Answer, Progress
-from kquorum.cli.commands.audit.inputs import files_to_audit
+from kquorum.cli.commands.audit.inputs import files_to_audit, manifest_of
 from kquorum.cli.commands.audit.options import LOCAL, Engine
 from kquorum.cli.commands.log.dump_filters import parse_time
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.audit_manifest import AuditManifest, NoAudit, is_audit, read_manifest
+from kquorum.spark_replay.audit_manifest import AuditManifest, NoAudit, is_audit
 from kquorum.spark_replay.engine import functions as F  # noqa: N812
 from kquorum.spark_replay.engine.frame import Frame, Row, Tables
 from kquorum.spark_replay.questions.entities import is_topic
@@ -221,14 +221,6 @@ def check_source(path: Path, name: str | None, *, is_chosen: bool = True) -> Non
             chosen_source(manifest, name)
     elif name is not None:
         named_source(sorted({file.source for file in files_to_audit(path)}), name)
-
-
-def manifest_of(path: Path) -> AuditManifest:
-    """Raises CliError."""
-    try:
-        return read_manifest(path)
-    except NoAudit as error:
-        raise CliError(str(error), status=ExitStatus.USAGE) from None
 
 
 _MOST_NAMES = 20_000

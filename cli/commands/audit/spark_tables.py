@@ -8,8 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from kquorum.cli.commands.audit.answers import Progress
-from kquorum.cli.commands.audit.inputs import check_name, files_to_audit, total_bytes
-from kquorum.cli.commands.audit.query import manifest_of
+from kquorum.cli.commands.audit.inputs import check_name, files_to_audit, manifest_of, total_bytes
 from kquorum.cli.commands.audit.spark import QuietSpark, quiet_spark
 from kquorum.spark_replay.audit import build
 from kquorum.spark_replay.audit_folder import AuditTables
