@@ -6,7 +6,8 @@ The gRPC and Spark stacks take a second to import; `kquorum --help` and `kquorum
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _NARROWEST_TABLE = 80  # columns of the terminal in which rich shows the longest names of options whole
 HELP_OPTIONS = ("-h", "--help")
+COMPLETION_VARIABLE = "_KQUORUM_COMPLETE"
+"""A shell sets it when it asks for completions (`kquorum completion`)."""
 _NOT_WRAPPED = "\b"  # click's mark in front of a paragraph whose lines are left as they are
 
 
@@ -85,9 +88,19 @@ class CommandTree(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        with self._listing():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        with self._listing():
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _listing(self) -> Iterator[None]:
+        """Commands are only listed with their summaries, not loaded."""
         self._is_listing = True
         try:
-            super().format_help(ctx, formatter)
+            yield
         finally:
             self._is_listing = False
 

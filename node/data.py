@@ -43,7 +43,7 @@ from kquorum.metadata.configs.resolution import NodeConfigs
 from kquorum.metadata.configs.table import TOPIC_CONFIGS
 from kquorum.metadata.controller.topics.topic_configs import effective_topic_configs
 from kquorum.metadata.image.cluster import Endpoint
-from kquorum.metadata.image.configs import TOPIC, ConfigResource
+from kquorum.metadata.image.configs import TOPIC, ConfigResource, ConfigsImage
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import DIRECTORIES
@@ -80,6 +80,8 @@ class BrokerData:
         self._clock = clock
         self._image = MetadataImage.empty()
         self._has_started = False
+        # Of the topics without their own, with the configs by which it was found.
+        self._min_insync_default: tuple[ConfigsImage, int] | None = None
         self._failed: set[UUID] = set()
         self._paths = dict(zip(folders.log_directory_ids, config.log_dirs, strict=True))
         self._on_failed_directory = on_failed_directory
@@ -198,6 +200,9 @@ class BrokerData:
             log.warning("%s", trouble)
         await self.logs.load(is_stray_log)
         self._has_started = True
+        if self._image.configs is not image.configs:
+            # They changed while the logs were loaded, and what was loaded before obeys the older ones.
+            self.logs.change_configs({topic for topic, _ in self.logs.manager.logs})
         self.throttles.begin(self._image, self.node_configs())
         self.replicas.begin(self._clock.now_ms(), self._image)
         self.moves.drop_unowned(
@@ -405,8 +410,7 @@ class BrokerData:
         topics = {topic for topic, _ in self.logs.manager.logs}
         if all(each.type == TOPIC for each in changed):
             topics &= {each.name for each in changed}
-        for topic in topics:
-            self.logs.manager.change_config(topic)
+        self.logs.change_configs(topics)
 
     def _settle(self) -> None:
         self._fetchers.sync()
@@ -454,10 +458,14 @@ class BrokerData:
     def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
         own: Mapping[str, str] = image.configs.resources.get(ConfigResource(TOPIC, topic), {})
         value = own.get(_MIN_INSYNC)
-        if value is None:
-            node = NodeConfigs.of(image, self._config.node_id, self._config.as_kafka_keys())
-            value, _ = node.for_topic(_MIN_INSYNC, TOPIC_CONFIGS[_MIN_INSYNC].default)
-        return int(value or 1)
+        if value is not None:
+            return int(value)
+        # All topics without their own are asked for at once.
+        if self._min_insync_default is None or self._min_insync_default[0] is not image.configs:
+            node = self._node_configs_in(image)
+            found, _ = node.for_topic(_MIN_INSYNC, TOPIC_CONFIGS[_MIN_INSYNC].default)
+            self._min_insync_default = image.configs, int(found or 1)
+        return self._min_insync_default[1]
 
 
 def _throttles(config: NodeConfig) -> ReplicationThrottles:

@@ -298,6 +298,12 @@ class Partition:
             self._outbox.wake(self.topic_partition, Wake.ROLE)
         return is_new_epoch
 
+    def change_min_insync_replicas(self, now_ms: int, number: int) -> None:
+        """Where it went down, the high watermark may move that stood still below it."""
+        if number != self.settings.min_insync_replicas:
+            self.settings.min_insync_replicas = number
+            self._maybe_advance_high_watermark(now_ms)
+
     def stop(self) -> None:
         """The broker no longer has this partition: each request that waits for it gets an answer."""
         self.leader_id = NO_LEADER

@@ -32,6 +32,7 @@ from kquorum.broker.replica.partition import (
     TopicPartition,
 )
 from kquorum.metadata.image.cluster import ClusterImage, Endpoint
+from kquorum.metadata.image.configs import TOPIC
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.directories import is_online
 from kquorum.metadata.image.image import MetadataImage
@@ -232,7 +233,7 @@ class ReplicaManager:
                 return
             self._has_begun = True
             changed = self._everything()
-        self._settle_configs(delta)
+        self._settle_configs(now_ms, delta)
         for topic_id in delta.deleted_topic_ids:
             for topic_partition in list(self._indexes.get(topic_id, {}).values()):
                 self._stop_and_delete(topic_partition)
@@ -418,16 +419,20 @@ class ReplicaManager:
         except LogError as error:
             log.error("the log of %s-%d stays until the next start: %s", *topic_partition, error)
 
-    def _settle_configs(self, delta: MetadataDelta) -> None:
+    def _settle_configs(self, now_ms: int, delta: MetadataDelta) -> None:
         """min.insync.replicas may be any resource's: the topic's, this broker's, the cluster's."""
-        if not delta.changed_configs:
+        changed = delta.changed_configs
+        if not changed:
             return
+        topics = {each.name for each in changed} if all(each.type == TOPIC for each in changed) else None
         known: dict[str, int] = {}
         for partition in self.all_online():
             topic = partition.topic_partition.topic
+            if topics is not None and topic not in topics:
+                continue
             if topic not in known:
                 known[topic] = self._min_insync_replicas(self._image, topic)
-            partition.settings.min_insync_replicas = known[topic]
+            partition.change_min_insync_replicas(now_ms, known[topic])
 
     # Fetchers
 

@@ -3,6 +3,7 @@ again."""
 
 import hashlib
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,6 +60,7 @@ def _copy_from_any(addresses: "tuple[HostPort, ...]", to: Path) -> tuple[Path, d
 
     from kquorum.cli.commands.audit.live_log import LiveCopy, tell
     from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.storage.durable_files import sync_folder
     from kquorum.storage.folder_permissions import make_private_folder
 
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -66,20 +68,23 @@ def _copy_from_any(addresses: "tuple[HostPort, ...]", to: Path) -> tuple[Path, d
     target = to / moment
     if part.exists() or target.exists():
         raise CliError(f"{target} exists already: wait a second", status=ExitStatus.USAGE)
-    make_private_folder(part)
     failures = []
     for address in addresses:
+        make_private_folder(part)
         try:
             copied = asyncio.run(LiveCopy(address, part, tell).catch_up())
         except CliError as error:
             if error.status is not ExitStatus.UNREACHABLE:
                 raise
             failures.append(str(error))
+            # What came before the connection was lost is no part of another node's copy.
+            shutil.rmtree(part)
             continue
         manifest = _verified(copied)
         (part / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-        _make_durable(part)
+        make_durable(part)
         part.rename(target)
+        sync_folder(to)
         return target, manifest
     raise CliError(f"no node could be copied from: {'; '.join(failures)}", status=ExitStatus.UNREACHABLE)
 
@@ -127,8 +132,8 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _make_durable(root: Path) -> None:
-    """Before it gets its name: a backup with a name is whole."""
+def make_durable(root: Path) -> None:
+    """Have all files and folders in it on the disk: a backup before it gets its name, which says that it is whole."""
     import os
 
     from kquorum.storage.durable_files import sync_folder

@@ -55,6 +55,7 @@ def restore(
             "cluster.id there",
             status=ExitStatus.USAGE,
         )
+    _check_other_folders(chosen, manifest["cluster_id"])
     if not accepts_loss:
         raise CliError(
             f"nothing was changed: all changes from offset {manifest['end_offset']} on (after "
@@ -134,16 +135,29 @@ def _check_empty(folder: Path) -> None:
         )
 
 
+def _check_other_folders(node: "NodeConfig", cluster_id: str) -> None:
+    """The folders of records may be there: they keep what they hold. Raises WrongFolder, MetaPropertiesDamaged."""
+    from kquorum.node.formatting import data_folders
+    from kquorum.storage.meta_properties import FILE_NAME, check_meta_properties, read_meta_properties
+
+    for folder in data_folders(node)[1:]:
+        if (folder / FILE_NAME).exists():
+            properties = read_meta_properties(folder)
+            check_meta_properties(folder, properties, cluster_id=cluster_id, node_id=node.node_id)
+
+
 def _copy_in(backup: Path, manifest: dict[str, Any], node: "NodeConfig") -> "Survivor":
-    """The node's folders, whole or without meta.properties; its metadata is compared with the manifest."""
+    """The node's folders, whole or without meta.properties; its metadata is compared with the manifest. A folder of
+    records that is there keeps its directory id, by which the metadata say where replicas lie."""
     from dataclasses import replace
 
+    from kquorum.cli.commands.backup import make_durable
     from kquorum.cli.commands.recover.reading import read_survivor
     from kquorum.cli.failures import CliError, ExitStatus
     from kquorum.node.formatting import data_folders, new_uuid, now_ms
     from kquorum.raft.adapters.file_log import FOLDER_NAME
     from kquorum.storage.folder_permissions import make_private_folder
-    from kquorum.storage.meta_properties import MetaProperties, write_meta_properties
+    from kquorum.storage.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
 
     source = backup / f"node-{manifest['node_id']}"
     for folder in data_folders(node):
@@ -152,6 +166,10 @@ def _copy_in(backup: Path, manifest: dict[str, Any], node: "NodeConfig") -> "Sur
             shutil.copytree(source / FOLDER_NAME, folder / FOLDER_NAME)
             if (source / "bootstrap.checkpoint").exists():
                 shutil.copy(source / "bootstrap.checkpoint", folder / "bootstrap.checkpoint")
+            # Only the end of a log is flushed later: what precedes it counts as durable.
+            make_durable(folder)
+        elif (folder / FILE_NAME).exists():
+            continue
         properties = MetaProperties(
             cluster_id=manifest["cluster_id"], node_id=node.node_id, directory_id=new_uuid()
         )

@@ -149,7 +149,7 @@ def test_retention_deletes_some_segments_at_a_time(tmp_path: Path, monkeypatch: 
     log = manager.get_or_create("topic", 0, TOPIC_ID, now_ms=NOW_MS)
     append_each_much_later(log)
     config = replace(config, retention_ms=WEEKS_MS + 1)
-    manager.change_config("topic")
+    manager.change_configs(["topic"])
     counts, now_ms = [len(log.segments)], NOW_MS
     while counts[-1] > 1:
         now_ms += 300_000 if len(counts) == 1 else 1_000

@@ -84,7 +84,7 @@ class FlushWork:
     snapshot_offsets: Sequence[int]
     is_folder_due: bool
     cuts: int
-    """How often the log had been cut when this work began."""
+    """How often the log had been cut, or its folder renamed, when this work began."""
     log: DiskLog
 
     def run(self) -> None:
@@ -94,8 +94,12 @@ class FlushWork:
             self.log.snapshots.sync(offset)
         for segment in self.segments:
             segment.sync()
-        if self.is_folder_due and self.log.fs.exists(self.folder):
-            sync_folder(self.folder, self.log.fs)
+        if self.is_folder_due:
+            try:
+                sync_folder(self.folder, self.log.fs)
+            except StorageFailed as error:
+                if not isinstance(error.error, FileNotFoundError):
+                    raise
 
 
 def _make_folder(folder: Path, fs: FileSystem) -> None:
@@ -933,17 +937,28 @@ class DiskLog:
             if count == MOST_DELETED_AT_ONCE:
                 break
             count += 1
-        if count:
-            try:
+        try:
+            if count and count == len(self._segments):
+                count = self._roll_to_delete()
+            if count:
                 self._delete_first(count)
-            except StorageFailed as error:
-                raise self._failed(error) from error
+        except StorageFailed as error:
+            raise self._failed(error) from error
+        return count
+
+    def _roll_to_delete(self) -> int:
+        """How many segments may go: all when another has been begun, for which a full disk may have no space."""
+        count = len(self._segments)
+        try:
+            self._dir.space.with_space(lambda: self._roll(self._end, self._dir.now_ms))
+        except StorageFull:
+            if count == 1:
+                raise
+            return count - 1
         return count
 
     def _delete_first(self, count: int) -> None:
         self._cancel_cleaning()
-        if count == len(self._segments):
-            self._dir.space.with_space(lambda: self._roll(self._end, self._dir.now_ms))
         gone = self._segments[:count]
         self._set_start(max(self._start, self._bases[count]))
         self._write_epochs_or_later()
@@ -1028,7 +1043,7 @@ class DiskLog:
             return None
         try:
             for segment in self._segments[self._index_of(self._recovery_point) :]:
-                self._dir.space.with_space(segment.write_indexes)
+                self._write_indexes_or_later(segment)
         except StorageFailed as error:
             raise self._failed(error) from error
         first = self._index_of(self._recovery_point)
@@ -1037,8 +1052,17 @@ class DiskLog:
         snapshots = tuple(self._unsynced_snapshots)
         return FlushWork(self.folder, end, segments, snapshots, is_new, self._cuts, self)
 
+    def _write_indexes_or_later(self, segment: PartitionSegment) -> None:
+        """Without space the memory keeps the entries: those of the last segment, which a start after a crash makes
+        again. The records are in the log, so the append that asks for a flush must not fail. Raises StorageFailed."""
+        try:
+            self._dir.space.with_space(segment.write_indexes)
+        except StorageFull:
+            self._dir.space.note_full()
+
     def flushed(self, work: FlushWork) -> None:
-        """The work was done. If the log was cut meanwhile, that says nothing of what was written since."""
+        """The work was done. If the log was cut meanwhile, that says nothing of what was written since; if its folder
+        was renamed, the work may have found none of the files."""
         if work.cuts == self._cuts:
             self._unsynced_snapshots.difference_update(work.snapshot_offsets)
             self._recovery_point = max(self._recovery_point, work.end_offset)
@@ -1086,6 +1110,7 @@ class DiskLog:
     def move_to(self, folder: Path) -> None:
         """The folder was renamed."""
         self._cancel_cleaning()
+        self._cuts += 1
         self.folder = self.snapshots.folder = folder
         for segment in self._segments:
             segment.move_to(folder)

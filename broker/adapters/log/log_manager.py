@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -49,6 +50,8 @@ logger = logging.getLogger("broker.log_manager")
 METADATA_TOPIC_PREFIX = "__cluster_metadata-"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 _LOGS_A_TICK = 200
+# A topic's configs take half a ms.
+_CONFIGS_AT_ONCE = 16
 # Their work is done before the next tick, and checkpoints of every few seconds are due there.
 _FOLDERS_A_TICK = 200
 _FILES_A_TICK = 1_000
@@ -195,6 +198,8 @@ class LogManager:
         self._logs: dict[PartitionName, DiskLog] = {}
         self._futures: dict[PartitionName, DiskLog] = {}
         self._due_ms: dict[str, int] = {}
+        # Topics whose open logs obey older configs.
+        self._stale: dict[str, None] = {}
         self._to_check: deque[PartitionName] = deque()
         self._to_expire: deque[PartitionName] = deque()
         self._pending: set[tuple[Path, str]] = set()
@@ -454,13 +459,23 @@ class LogManager:
             live, key=lambda each: (each.log_dir.space.is_full, counts[id(each.log_dir)])
         )
 
-    def change_config(self, topic: str) -> None:
-        """The topic's configs changed: its open logs obey the new ones."""
-        config = self._config_of(topic)
+    def change_configs(self, topics: Iterable[str]) -> bool:
+        """The configs of these topics changed, and their open logs obey the new ones: those of some topics now, those
+        of the others with the next calls. Whether there are others; a change of a broker's config is one of all topics.
+        """
+        self._stale.update(dict.fromkeys(topics))
+        configs: dict[str, LogConfig] = {}
+        for topic in list(islice(self._stale, _CONFIGS_AT_ONCE)):
+            del self._stale[topic]
+            try:
+                configs[topic] = self._config_of(topic)
+            except ValueError as error:
+                logger.error("the logs of %s keep the configs that they have: %s", topic, error)
         for logs in (self._logs, self._futures):
             for name, log in logs.items():
-                if name[0] == topic:
-                    log.change_config(config)
+                if name[0] in configs:
+                    log.change_config(configs[name[0]])
+        return bool(self._stale)
 
     # Removing and moving
 

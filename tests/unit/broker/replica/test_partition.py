@@ -836,3 +836,15 @@ def test_records_are_deleted_up_to_the_high_watermark_at_most(stage: Stage, offs
     with pytest.raises(OffsetOutOfRange):
         stage.partition.delete_records(offset)
     assert stage.log.log_start_offset == 0
+
+
+def test_a_lower_min_insync_replicas_lets_the_high_watermark_move_that_stood_below_it() -> None:
+    """An operator's way out when replicas are lost: else the next append or change of the ISR would move it."""
+    stage = Stage(min_isr=2)
+    stage.lead(isr=(ME,))
+    stage.append(3)
+    stage.outbox.take_woken()
+    assert stage.log.high_watermark == 0
+    stage.partition.change_min_insync_replicas(stage.now_ms, 1)
+    assert stage.log.high_watermark == 3
+    assert stage.outbox.take_woken() == {ORDERS: Wake.HIGH_WATERMARK}

@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+import os
 import shutil
 import stat
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from kquorum.cli.main import run as kquorum
 from kquorum.node.fence import EPOCH_JUMP
 from kquorum.raft.adapters.file_log import FileLog
-from kquorum.storage.meta_properties import read_meta_properties
+from kquorum.storage import durable_files
+from kquorum.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from kquorum.wire.metadata_records.features import FeatureLevelRecord
 from tests.support.grpc_harness import run, serving
 from tests.support.grpc_source import EPOCH, FakeSource, topic
@@ -91,6 +94,7 @@ def test_what_is_not_committed_is_not_in_it(tmp_path: Path, capsys: pytest.Captu
 def test_without_a_node_there_is_no_backup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert kquorum(["backup", str(tmp_path), "--grpc", "127.0.0.1:1"]) == 6
     assert "no node could be copied from" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_restored_controller_begins_alone_in_a_new_epoch(
@@ -170,3 +174,66 @@ def test_another_cluster_id_in_the_config_is_refused(
     )
     assert restore(backup, config, ACCEPT) == 2
     assert f"the backup is of cluster {CLUSTER}" in capsys.readouterr().err
+
+
+def test_the_name_of_a_backup_is_durable_when_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut would else leave a folder that is named as one which is not whole."""
+    synced: list[tuple[Path, list[str]]] = []
+    plain = durable_files.sync_folder
+
+    def noted(folder: Path, *given: Any) -> None:
+        plain(folder, *given)
+        synced.append((folder, [each.name for each in folder.iterdir()]))
+
+    monkeypatch.setattr(durable_files, "sync_folder", noted)
+    assert make_backup(filled(), tmp_path / "backups", "--json") == 0
+    name = Path(json.loads(capsys.readouterr().out)["folder"]).name
+    assert synced[-1] == (tmp_path / "backups", [name])
+
+
+def test_what_was_restored_is_on_the_disk_before_the_node_may_lead(
+    backup: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[Path] = set()
+    plain = os.fsync
+
+    def noted(descriptor: int) -> None:
+        plain(descriptor)
+        synced.add(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", noted)
+    assert restore(backup, config, ACCEPT) == 0
+    folder = tmp_path / "node-3" / "__cluster_metadata-0"
+    assert {folder, folder / f"{0:020d}.log"} <= synced
+
+
+def with_data_folder(config: Path, tmp_path: Path, cluster_id: str) -> Path:
+    """The node keeps its metadata apart from a folder that it has already."""
+    text = config.read_text()
+    config.write_text(text + f'\n"metadata.log.dir" = "{tmp_path}/metadata-3"\n')
+    folder = tmp_path / "node-3"
+    folder.mkdir(mode=0o700)
+    write_meta_properties(
+        folder, MetaProperties(cluster_id=cluster_id, node_id=3, directory_id=UUID(int=0xD1)), 0
+    )
+    return folder
+
+
+def test_a_folder_of_records_keeps_its_directory_id(backup: Path, config: Path, tmp_path: Path) -> None:
+    """The metadata that are restored say by it where the broker's replicas lie."""
+    folder = with_data_folder(config, tmp_path, CLUSTER)
+    assert restore(backup, config, ACCEPT) == 0
+    assert read_meta_properties(folder).directory_id == UUID(int=0xD1)
+    assert read_meta_properties(tmp_path / "metadata-3").directory_id not in (None, UUID(int=0xD1))
+
+
+def test_a_folder_of_another_cluster_is_refused_before_anything_is_written(
+    backup: Path, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = with_data_folder(config, tmp_path, "another-cluster-000000")
+    assert restore(backup, config, ACCEPT) != 0
+    assert "another-cluster-000000" in capsys.readouterr().err
+    assert read_meta_properties(folder).cluster_id == "another-cluster-000000"
+    assert not (tmp_path / "metadata-3").exists()

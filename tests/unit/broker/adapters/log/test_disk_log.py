@@ -334,6 +334,60 @@ def test_a_full_disk_refuses_the_append_and_leaves_the_log_as_it_was() -> None:
     assert values_in(open_log(log_dir)) == ["v0", "v1", "v2", "v3"]
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_record_that_is_in_the_log_is_acknowledged_though_its_index_finds_no_space(is_clean: bool) -> None:
+    """With flush.messages=1 the flush of a follower's append was refused, and the follower, whose log was longer than
+    it knew, fetched no more."""
+    fs = FaultFileSystem(Path("/data"))
+    log_dir = log_dir_at(Path("/data"), fs)
+    log = open_log(log_dir, LogConfig(index_interval_bytes=1, flush_messages=1))
+    fill(log, 2)
+    batch = of_leader(2, "v2")
+    fs.capacity = sum(inode.taken for inode in fs.inodes.values()) + len(batch)
+    assert log.append_as_follower(batch, leader_epoch=0, now_ms=NOW_MS).last_offset == 2
+    assert (log.log_end_offset, log.recovery_point, values_in(log)) == (3, 3, ["v0", "v1", "v2"])
+    fs.capacity = 1 << 30
+    fill(log, 1, first=3)
+    if is_clean:
+        log.close()
+    again = open_log(log_dir, is_clean=is_clean, recovery_point=log.recovery_point)
+    assert values_in(again) == ["v0", "v1", "v2", "v3"]
+    assert offset_for_time(again, NOW_MS + 3).offset == 3
+
+
+def test_a_flush_that_a_rename_of_the_folder_overtook_says_nothing() -> None:
+    """The copy of a log takes its place while a thread flushes it: under the old names the thread finds no file."""
+    fs = FaultFileSystem(Path("/data"))
+    log_dir = log_dir_at(Path("/data"), fs)
+    log = open_log(log_dir)
+    fill(log, 3)
+    work = log.begin_flush()
+    assert work is not None
+    fs.rename(log.folder, Path("/data/renamed-0"))
+    work.run()
+    log.move_to(Path("/data/renamed-0"))
+    log.flushed(work)
+    assert log.recovery_point == 0
+    log.flush()
+    assert log.recovery_point == 3
+
+
+def test_retention_makes_space_on_a_full_disk() -> None:
+    """It needs none for itself: the file of epochs waits, and the last segment, in whose place another comes."""
+    fs = FaultFileSystem(Path("/data"))
+    log = open_log(log_dir_at(Path("/data"), fs), replace(SMALL, retention_ms=1_000))
+    fill(log, 20)
+    log.update_high_watermark(20)
+    count = len(log.segments)
+    fs.capacity = sum(inode.taken for inode in fs.inodes.values())
+    assert log.delete_old_segments(NOW_MS + 2_000) == count - 1
+    assert log.log_start_offset == log.segments[0].base_offset
+    assert log.advance_log_start_offset(20)
+    fs.capacity = 1 << 30
+    assert log.delete_old_segments(NOW_MS + 2_000) == 1
+    assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+
+
 def refuse_to_create(disk: FaultFileSystem, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     """ENOSPC for new files of this kind."""
     plain = disk.open

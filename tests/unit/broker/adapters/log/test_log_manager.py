@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -291,3 +292,31 @@ def test_files_that_retention_gave_up_go_in_work_for_a_thread(tmp_path: Path) ->
     assert list(log.folder.glob("*.deleted"))
     run_work(works)
     assert not list(log.folder.glob("*.deleted"))
+
+
+def test_changed_configs_are_in_force_topic_by_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of a broker's config is one of all its topics."""
+    monkeypatch.setattr(log_manager, "_CONFIGS_AT_ONCE", 2)
+    configs = dict.fromkeys("abcde", CONFIG)
+    asked: list[str] = []
+
+    def config_of(topic: str) -> LogConfig:
+        asked.append(topic)
+        if configs[topic].retention_ms == 0:
+            raise ValueError("no number")
+        return configs[topic]
+
+    manager = LogManager([LogDir(tmp_path, UUID(int=1))], config_of=config_of)
+    manager.load(NOW_MS)
+    logs = [made(manager, topic, number) for topic in configs for number in range(2)]
+    asked.clear()
+    configs |= {"a": replace(CONFIG, retention_ms=0)} | {
+        topic: replace(CONFIG, retention_ms=7) for topic in "bcde"
+    }
+    assert [manager.change_configs("abcd"), manager.change_configs(()), manager.change_configs(())] == [
+        True,
+        False,
+        False,
+    ]
+    assert asked == ["a", "b", "c", "d"]
+    assert [log.config.retention_ms for log in logs] == [-1, -1, 7, 7, 7, 7, 7, 7, -1, -1]
