@@ -31,7 +31,7 @@ MOST_PARTITIONS: Final = 500_000
 # Of one: as many as a Fetch may name (`node.network_limits`). Each Fetch of the session goes through all of them, and
 # may tell of all, whatever it names itself.
 MOST_OF_A_SESSION: Final = 20_000
-# Retention moves the start of a log without an event; and what is told too late is told then at the latest.
+# Retention moves the start of a log without an event: a reader hears of it after that time.
 ALL_DUE_EVERY_MS: Final = 10_000
 _FIRST_VERSION_WITH_SESSIONS: Final = 7
 _FIRST_VERSION_WITH_IDS: Final = 13

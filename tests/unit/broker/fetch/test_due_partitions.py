@@ -173,7 +173,7 @@ def test_a_fetch_that_waits_is_woken_by_a_partition_that_was_not_read_for_it(
     assert reader.take(asked) == [4, 5]
 
 
-def test_what_does_not_fit_into_an_answer_is_told_with_the_next(world: DataWorld) -> None:
+def test_what_does_not_fit_into_an_answer_comes_with_the_next(world: DataWorld) -> None:
     reader = Reader(world)
     reader.catch_up()
     for index in (2, 5, 8):
@@ -186,7 +186,7 @@ def test_what_does_not_fit_into_an_answer_is_told_with_the_next(world: DataWorld
     assert sorted(told) == [2, 5, 8]
 
 
-def test_a_partition_whose_records_are_not_taken_is_told_again(world: DataWorld) -> None:
+def test_a_partition_whose_records_are_not_taken_comes_again(world: DataWorld) -> None:
     """The reader names no new offset."""
     reader = Reader(world)
     reader.catch_up()
@@ -208,7 +208,7 @@ def test_the_metadata_make_all_due(world: DataWorld, monkeypatch: pytest.MonkeyP
     assert reads.taken() == 0
     world.change(RemoveTopicRecord(topic_id=topic_id(NUMBER)))
     assert reader.fetch() == list(range(PARTITIONS))
-    assert reader.fetch() == list(range(PARTITIONS)), "an error is told each time"
+    assert reader.fetch() == list(range(PARTITIONS)), "each answer has the error"
     assert len(reader.errors) == PARTITIONS
 
 
