@@ -198,7 +198,7 @@ class FetchContext:
 
     def park(self, wait: SessionWait, news: Sequence[FetchNews]) -> Callable[[], None]:
         """The request waits, after it has read this; call what is returned when it waits no longer. A partition with
-        news stays due: its news are told with the answer."""
+        news stays due: they go out with the answer."""
         session = self._session
         assert session is not None, "only a session hears of events"
         for each in news:
