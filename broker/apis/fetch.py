@@ -101,9 +101,26 @@ class _Fetch:
         data.slices.run(self._refusing(self.may_all), read, self.end)
 
     def read(self, then: Callable[[list[FetchedData]], None], *, counts: bool) -> None:
-        data, found = self.services.data, list[FetchedData]()
-        steps = reading(data.now_ms, self.interesting, self.bounds, self.find, found, counts=counts)
-        data.slices.run(steps, lambda: then(found), self.end)
+        """When the budget has room for the records of a consumer: sixty bytes of a request ask for megabytes, and a
+        peer that does not read them would fill the memory with a few hundred connections."""
+        data, found, making = self.services.data, list[FetchedData](), self.context.making
+        forget = self.context.when_gone(making.go_on_anyway)
+
+        def go_on() -> None:
+            if self.context.is_gone():
+                self.end()
+            elif self.bounds.is_follower or making.may_go_on(go_on):
+                forget()
+                data.slices.run(steps(), lambda: then(found), self.end)
+
+        def steps() -> Iterator[None]:
+            asked = self.interesting
+            for _ in reading(data.now_ms, asked, self.bounds, self.find, found, counts=counts):
+                if found[-1].size_bytes:
+                    making.note_made(found[-1].size_bytes)
+                yield
+
+        go_on()
 
     def _refusing(self, may_all: bool | None) -> Iterator[None]:
         access, image = self.services.access(self.context), self.services.cache.image
@@ -127,6 +144,7 @@ class _Fetch:
                 self.refused.append(None)
 
     def end(self) -> None:
+        self.context.making.end()
         self.reply(None)
 
     def answer_again(self) -> None:
@@ -176,6 +194,7 @@ class _Fetch:
         if wait.has_enough and data.slices.turn != turn:
             self.answer_again()
             return
+        self.context.making.give_back()
         forget = self.context.when_gone(lambda: data.waits.abandon(wait))
         if self.session.is_incremental:
             end_wait = self.session.park(wait, [_news_of(each) for each in found])
@@ -245,6 +264,8 @@ class _Fetch:
         yield from self._filling(response, told)
         response.error_code, response.session_id = error, session_id
         response.throttle_time_ms = throttle_ms
+        # What was read counts as output from now on.
+        self.context.making.end()
         self.reply(response)
 
     def _count(self, told: Sequence[FetchedData]) -> None:

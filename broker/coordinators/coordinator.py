@@ -14,6 +14,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.partitioning import partition_of
 from kquorum.broker.coordinators.shard import CoordinatorShard
+from kquorum.broker.coordinators.timers import Earliest
 from kquorum.broker.data_plane import HostedPartitions
 from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.metadata.image.delta import MetadataDelta
@@ -30,6 +31,7 @@ class Coordinator(ABC, Generic[Shard]):
     def __init__(self, partitions: HostedPartitions, default_partitions: Callable[[], int]) -> None:
         """`default_partitions` of the topic, as long as it does not exist."""
         self.shards: dict[int, Shard] = {}
+        self.earliest = Earliest()
         self._partitions = partitions
         self._default_partitions = default_partitions
         self._count = _UNKNOWN
@@ -122,10 +124,12 @@ class Coordinator(ABC, Generic[Shard]):
     def expire(self, now_ms: int) -> None:
         for shard in self.active():
             shard.expire(now_ms)
+        deadlines = (shard.next_deadline_ms() for shard in self.shards.values())
+        self.earliest.ms = min((each for each in deadlines if each is not None), default=None)
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = (shard.next_deadline_ms() for shard in self.shards.values())
-        return min((each for each in deadlines if each is not None), default=None)
+        """It may be too early: the adapter asks after each turn, and the shards are many."""
+        return self.earliest.ms
 
     def close(self) -> None:
         """The broker stops: each request that waits gets an answer."""

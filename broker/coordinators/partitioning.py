@@ -3,6 +3,7 @@ in `__transaction_state`. The leader of the partition coordinates the group, or 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -16,13 +17,21 @@ _FEW: Final = 32
 _POWERS: Final = np.concatenate(([1], np.full(4_095, 31))).cumprod(dtype=np.uint32)[::-1]
 
 
+@lru_cache(maxsize=10_000)
+def _short_hash(text: str) -> int:
+    """Without a sign, of a few ASCII characters: a client names its id in each request."""
+    found = 0
+    for unit in text.encode("ascii"):
+        found = (31 * found + unit) & 0xFFFF_FFFF
+    return found
+
+
 def java_hash(text: str) -> int:
     """Java's hash of a string, over UTF-16 code units: a character beyond the basic plane counts as two."""
-    found = 0
     if len(text) <= _FEW and text.isascii():
-        for unit in text.encode("ascii"):
-            found = (31 * found + unit) & 0xFFFF_FFFF
+        found = _short_hash(text)
     else:
+        found = 0
         # Clients choose ids of up to 32 KB, thousands in a request.
         units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
         for at in range(0, len(units), len(_POWERS)):

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from kquorum.broker.coordinators.coordinator_log import CoordinatorLog
 from kquorum.broker.coordinators.loading import LogLoad, ShardState
-from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.coordinators.timers import Earliest, Timers
 from kquorum.broker.log.errors import LogError
 from kquorum.broker.replica.partition import Partition
 from kquorum.wire.errors import DecodeError
@@ -25,11 +25,14 @@ class CoordinatorShard(ABC):
     """What the broker refuses where the partition cannot be loaded, for the operator."""
     REQUIRED_ACKS: ClassVar[int]
 
-    def __init__(self, partition: Partition, logger: logging.Logger) -> None:
+    def __init__(
+        self, partition: Partition, logger: logging.Logger, earliest: Earliest | None = None
+    ) -> None:
+        """`earliest` is shared by the shards of a coordinator."""
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.state = ShardState.LOADING
-        self.timers = Timers()
+        self.timers = Timers(earliest)
         self.log = CoordinatorLog(
             partition, self.timers, required_acks=self.REQUIRED_ACKS, on_high_watermark=self.commit_to
         )

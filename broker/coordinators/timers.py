@@ -12,8 +12,18 @@ MOST_AT_ONCE: Final = 100
 """So many actions at most are fired in one call: those of ten thousand members may be due in one millisecond."""
 
 
-class Timers:
+class Earliest:
+    """Not above the deadline of any timer that shares it; `ms` is None without one."""
+
+    __slots__ = ("ms",)
+
     def __init__(self) -> None:
+        self.ms: int | None = None
+
+
+class Timers:
+    def __init__(self, earliest: Earliest | None = None) -> None:
+        self._earliest = Earliest() if earliest is None else earliest
         self._actions: dict[Hashable, tuple[int, int, Action]] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
         self._count = 0
@@ -23,6 +33,9 @@ class Timers:
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
         """`action` is called with the time then."""
+        earliest = self._earliest
+        if earliest.ms is None or deadline_ms < earliest.ms:
+            earliest.ms = deadline_ms
         self._count += 1
         self._actions[key] = (deadline_ms, self._count, action)
         heapq.heappush(self._heap, (deadline_ms, self._count, key))

@@ -62,7 +62,13 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     def new_shard(self, partition: Partition) -> GroupShard:
         return GroupShard(
-            partition, self._settings, self._new_id, self.topics, self._timings_of, self.counters
+            partition,
+            self._settings,
+            self._new_id,
+            self.topics,
+            self._timings_of,
+            self.counters,
+            self.earliest,
         )
 
     def _timings_of(self, group_id: str) -> ConsumerTimings:

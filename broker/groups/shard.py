@@ -19,6 +19,7 @@ from kquorum.broker.coordinators.batches import in_batches, record_bytes
 from kquorum.broker.coordinators.coordinator_log import TransactionOf
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.shard import CoordinatorShard
+from kquorum.broker.coordinators.timers import Earliest
 from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     CONSUMER,
@@ -167,8 +168,9 @@ class GroupShard(CoordinatorShard):
         topics: TopicMetadata,
         timings: Callable[[str], ConsumerTimings],
         counters: GroupCounters,
+        earliest: Earliest | None = None,
     ) -> None:
-        super().__init__(partition, log)
+        super().__init__(partition, log, earliest)
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
         self.consumers: dict[str, ConsumerGroup] = {}

@@ -33,7 +33,7 @@ class Isolation(enum.Enum):
     """A consumer with read_committed: up to the last stable offset, with the list of aborted transactions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AppendedBatches:
     """What one append wrote. Offsets are inclusive; `first_offset` is -1 where nothing was written."""
 
@@ -56,7 +56,7 @@ class AbortedTransaction:
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LogSlice:
     """What one read found: whole batches (except where the first batch alone is longer than asked for)."""
 
@@ -68,7 +68,7 @@ class LogSlice:
     """None where the reader did not ask for committed records only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EpochEnd:
     """The largest epoch not above the one asked for and the offset behind its last record; -1, -1 if unknown."""
 
@@ -165,6 +165,14 @@ class PartitionLog(Protocol):
     ) -> VerificationGuard | None:
         """What the first batch of a transaction has to bring, after the coordinator's word that the partition is in
         it; None where the transaction is open here. Raises InvalidProducerEpoch."""
+        ...
+
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of an earlier epoch of the producer is open."""
+        ...
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        """Whether the oldest open transaction should have been ended by its coordinator long ago."""
         ...
 
     def active_producers(self, most: int) -> Sequence[ActiveProducer]:

@@ -139,7 +139,7 @@ class PartitionSettings:
     replica_lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeaderAppend:
     """An append by a producer. With acks=all it is acknowledged when the high watermark is at `required_offset`."""
 
@@ -147,7 +147,7 @@ class LeaderAppend:
     required_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionRead:
     """What a Fetch of one partition found: records, or where the reader's log departs from the leader's."""
 

@@ -8,14 +8,16 @@ done in `take_turn`, without a connection.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Never
 
 from kquorum.broker.coordinators.coordinator import Coordinator
 from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC
+from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
-from kquorum.broker.replica.partition import Partition, TopicPartition
+from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.broker.transaction_figures import TransactionFigures
+from kquorum.broker.transactions.additions import Addition
 from kquorum.broker.transactions.guarded_appends import GuardedAppends
 from kquorum.broker.transactions.markers import MarkerQueue
 from kquorum.broker.transactions.peers import NOWHERE, leader_of
@@ -55,8 +57,11 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         self._new_producer_id = new_producer_id
         self._write_markers = write_markers
         self._image = MetadataImage.empty()
-        self.markers = MarkerQueue(lambda partition: leader_of(self._image, partition))
+        self._leaders: dict[TopicPartition, int | None] = {}
+        self.markers = MarkerQueue(self.leader_of)
         self.questions = QuestionQueue()
+        self.timers = Timers()
+        self.now_ms = now_ms
         self.appends = GuardedAppends(self, now_ms)
 
     @property
@@ -72,24 +77,46 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def new_shard(self, partition: Partition) -> TransactionShard:
         return TransactionShard(
-            partition, self._settings, lambda: self.version, self._new_producer_id, self.markers
+            partition,
+            self._settings,
+            lambda: self.version,
+            self._new_producer_id,
+            self.markers,
+            self.earliest,
         )
+
+    def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
+        super().handle_woken(now_ms, woken)
+        self.appends.handle_woken(woken.keys())
 
     def begin(self, image: MetadataImage) -> None:
         """Before the first partition is led."""
         self._image = image
+        self._leaders.clear()
         self.learn_count(image)
 
     def handle_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
+        self._leaders.clear()
         self.learn_count(image, delta)
+
+    def leader_of(self, partition: TopicPartition) -> int | None:
+        """The broker that leads it, NOWHERE, or None where there is no such partition."""
+        try:
+            return self._leaders[partition]
+        except KeyError:
+            found = leader_of(self._image, partition)
+            # Clients name partitions that are not there, as many as they like.
+            if found is not None:
+                self._leaders[partition] = found
+            return found
 
     # Other brokers, and this one
 
     def ask(self, now_ms: int, question: Question) -> None:
         """Whether partitions that this broker leads are in a transaction, or to have them added."""
         index = self.partition_of(question.transactional_id)
-        coordinator = leader_of(self._image, TopicPartition(TRANSACTIONS_TOPIC, index))
+        coordinator = self.leader_of(TopicPartition(TRANSACTIONS_TOPIC, index))
         if coordinator is None or coordinator == NOWHERE:
             question.answer_all(ErrorCode.coordinator_not_available)
         elif coordinator != self._broker_id:
@@ -109,14 +136,15 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
                 else:
                     question.answer_all(error)
 
-            shard.add_partitions(
-                now_ms,
+            Addition(
+                self,
                 question.transactional_id,
                 question.producer,
                 question.partitions,
                 version=EPOCH_BUMP,
+                until_ms=now_ms + self.settings.add_retry_max_ms,
                 done=added,
-            )
+            ).begin()
         else:
             errors = shard.verify_partitions(
                 question.transactional_id, question.producer, question.partitions
@@ -138,7 +166,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         return True
 
     def figures(self) -> TransactionFigures:
-        shards = self.active()
+        shards, now_ms = self.active(), self.now_ms()
         return TransactionFigures(
             transactional_ids=sum(shard.count for shard in shards),
             ongoing=sum(shard.open_count for shard in shards),
@@ -146,6 +174,10 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             without_leader=self.markers.without_leader,
             aborted=sum(shard.aborted_by_timeout for shard in shards),
             not_verified=self.questions.failures,
+            late_partitions=sum(
+                each.is_leader and each.log.has_late_transaction(now_ms)
+                for each in self._partitions.all_online()
+            ),
             partitions=Counter(shard.state.name.lower() for shard in self.shards.values()),
         )
 
@@ -153,11 +185,13 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def expire(self, now_ms: int) -> None:
         super().expire(now_ms)
+        self.timers.fire(now_ms)
         self.appends.expire(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         deadlines = (
             super().next_deadline_ms(),
+            self.timers.next_deadline_ms(),
             self.markers.next_deadline_ms(),
             self.appends.next_deadline_ms(),
         )
@@ -165,6 +199,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def close(self) -> None:
         super().close()
+        self.timers.clear()
         self.appends.close()
 
 

@@ -17,6 +17,7 @@ from kquorum.broker.coordinators.answers import Done, KeyValue
 from kquorum.broker.coordinators.batches import in_batches
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.shard import CoordinatorShard
+from kquorum.broker.coordinators.timers import Earliest
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition
 from kquorum.broker.transactions.markers import MarkerJob, MarkerQueue
@@ -90,9 +91,10 @@ class TransactionShard(CoordinatorShard):
         version: Callable[[], int],
         new_producer_id: NewProducerId,
         markers: MarkerQueue,
+        earliest: Earliest | None = None,
     ) -> None:
         """`version` is the cluster's transaction.version."""
-        super().__init__(partition, log)
+        super().__init__(partition, log, earliest)
         self.index = partition.topic_partition.partition
         self.aborted_by_timeout = 0
         self._settings = settings
@@ -103,6 +105,7 @@ class TransactionShard(CoordinatorShard):
         self._held_bytes = 0
         self._next_warning_ms = 0
         self._open: dict[str, None] = {}
+        self._waiting: dict[str, dict[Callable[[], None], None]] = {}
         self._end_of_load: int | None = None
         self._looking: Iterator[str] | None = None
 
@@ -167,6 +170,10 @@ class TransactionShard(CoordinatorShard):
 
     def given_up(self) -> None:
         self._markers.forget(self.index)
+        waiting, self._waiting = self._waiting, {}
+        for acts in waiting.values():
+            for act in acts:
+                act()
 
     # State
 
@@ -206,6 +213,26 @@ class TransactionShard(CoordinatorShard):
             self._held_bytes,
         )
 
+    def when_at_rest(self, transactional_id: str, act: Callable[[], None]) -> None:
+        """Call `act` once when no change of the transaction is on its way any more, and its end is complete; or when
+        this broker gives the partition up."""
+        self._waiting.setdefault(transactional_id, {})[act] = None
+
+    def stop_waiting(self, transactional_id: str, act: Callable[[], None]) -> None:
+        waiting = self._waiting.get(transactional_id, {})
+        waiting.pop(act, None)
+        if not waiting:
+            self._waiting.pop(transactional_id, None)
+
+    def _wake(self, transactional_id: str) -> None:
+        if transactional_id not in self._waiting:
+            return
+        entry = self._entries.get(transactional_id)
+        known = None if entry is None else entry.current
+        if entry is None or not (entry.is_pending or (known is not None and known.is_prepared)):
+            for act in self._waiting.pop(transactional_id):
+                act()
+
     def transactions(self) -> Iterator[tuple[str, Transaction]]:
         """Those that are there at the first step and committed at their own, and are not being removed."""
         for transactional_id, entry in tuple(self._entries.items()):
@@ -230,6 +257,7 @@ class TransactionShard(CoordinatorShard):
             self._set(transactional_id, following)
             if following.is_prepared:
                 self._send_markers(now_ms, transactional_id, following)
+            self._wake(transactional_id)
 
         entry.pending = following
         self._keep(transactional_id, entry)
@@ -239,6 +267,7 @@ class TransactionShard(CoordinatorShard):
             if entry.current is None:
                 self._drop(transactional_id)
             done(error)
+            self._wake(transactional_id)
 
     def advance(self, now_ms: int) -> None:
         """The high watermark may have moved."""

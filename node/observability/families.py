@@ -268,6 +268,15 @@ def group_families(groups: GroupFigures) -> Families:
 def transaction_families(transactions: TransactionFigures) -> Families:
     """Kafka has no figure for most of these."""
     yield from gauges(
+        REPLICAS,
+        {
+            "partitionswithlatetransactionscount": (
+                transactions.late_partitions,
+                "Led here, with a transaction that its coordinator should have ended long ago",
+            )
+        },
+    )
+    yield from gauges(
         "kafka_coordinator_transaction_transactionmarkerchannelmanager_",
         {
             "unknowndestinationqueuesize": (

@@ -184,6 +184,12 @@ class MemoryPartitionLog:
             now_ms=now_ms,
         )
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        return self.producers.awaits_marker(producer_id, epoch)
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        return self.producers.has_late_transaction(now_ms)
+
     def active_producers(self, most: int) -> list[ActiveProducer]:
         return self.producers.active(most)
 

@@ -476,6 +476,12 @@ class DiskLog:
             now_ms=now_ms,
         )
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        return self._producers.awaits_marker(producer_id, epoch)
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        return self._producers.has_late_transaction(now_ms)
+
     def _nothing_appended(self) -> AppendedBatches:
         return AppendedBatches(-1, -1, -1, -1, self._start, 0)
 

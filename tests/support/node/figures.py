@@ -71,6 +71,7 @@ BROKER = BrokerFigures(
         without_leader=0,
         aborted=0,
         not_verified=0,
+        late_partitions=0,
         partitions={},
     ),
 )
