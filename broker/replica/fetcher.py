@@ -52,6 +52,8 @@ log = logging.getLogger("broker.replica")
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+FORGOTTEN_NAMES: Final = 100
+"""So many names of topics that are not fetched any more are kept."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 
@@ -209,6 +211,9 @@ class Fetcher:
         followed = _Followed(partition, leader_epoch)
         self._followed[key] = followed
         self._names[partition.topic_id] = key.topic
+        if len(self._names) > len(self._followed) + FORGOTTEN_NAMES:
+            # Topics come and go for as long as a broker lives.
+            self._names = {each.partition.topic_id: name for (name, _), each in self._followed.items()}
         self._delayed.discard(key)
         if self._begin(0, key, followed):
             self._set_step(key, followed, followed.step)

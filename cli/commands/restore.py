@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def restore(
-    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that `kquorum backup` made.")],
+    backup: Annotated[
+        str,
+        typer.Argument(
+            metavar="BACKUP", help="A folder that `kquorum backup` made, or its URL in an object store."
+        ),
+    ],
     node: Annotated[int, typer.Option("--node", help="The controller of the config that begins with it.")],
     accepts_loss: Annotated[
         bool,
@@ -38,6 +43,21 @@ def restore(
     run`, a controller of the old quorum is fenced when it learns of this one, and the other controllers are added, each
     with an empty folder. Every broker needs an empty __cluster_metadata-0, for its log is ahead of the backup.
     """
+    import tempfile
+
+    from kquorum.cli.clients.object_store import download, is_url
+
+    if not is_url(backup):
+        _restore(Path(backup), node, config, reason, accepts_loss=accepts_loss, as_json=as_json)
+        return
+    with tempfile.TemporaryDirectory(prefix="kquorum-restore-") as here:
+        copied = download(backup, Path(here))
+        _restore(copied, node, config, reason, accepts_loss=accepts_loss, as_json=as_json)
+
+
+def _restore(
+    backup: Path, node: int, config: Path, reason: str | None, *, accepts_loss: bool, as_json: bool
+) -> None:
     from kquorum.cli.commands.recover.running import recover
     from kquorum.cli.commands.recover.showing import say_next
     from kquorum.cli.commands.recover.survey import Plan

@@ -33,7 +33,7 @@ def filled() -> FakeSource:
     return source
 
 
-def make_backup(source: FakeSource, to: Path, *options: str) -> int:
+def make_backup(source: FakeSource, to: Path | str, *options: str) -> int:
     async def main() -> int:
         async with serving(source) as rig:
             listener = f"127.0.0.1:{rig.server.bound_port}"
@@ -338,3 +338,60 @@ def test_a_folder_of_another_cluster_is_refused_before_anything_is_written(
     assert "another-cluster-000000" in capsys.readouterr().err
     assert read_meta_properties(folder).cluster_id == "another-cluster-000000"
     assert not (tmp_path / "metadata-3").exists()
+
+
+def test_a_backup_in_a_store_is_restored_from_its_url(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = (tmp_path / "store").as_uri()
+    assert make_backup(filled(), store, "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["folder"].startswith(f"{store}/")
+    assert kquorum(["restore", made["folder"], "--node", "3", "-c", str(config), ACCEPT, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state_hash"] == made["state_hash"]
+
+
+def test_a_store_that_has_nothing_or_cannot_be_reached(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = (tmp_path / "nothing").as_uri()
+    assert kquorum(["restore", nothing, "--node", "3", "-c", str(config)]) == 2
+    assert f"{nothing}: there is nothing" in capsys.readouterr().err
+    assert kquorum(["restore", "nosuchstore://bucket/x", "--node", "3", "-c", str(config)]) == 74
+    assert "nosuchstore://bucket/x cannot be opened" in capsys.readouterr().err
+
+
+def test_a_damaged_object_is_noticed(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert make_backup(filled(), (tmp_path / "store").as_uri(), "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    [segment] = (tmp_path / "store").rglob("*.log")
+    segment.write_bytes(segment.read_bytes()[:-1] + b"?")
+    assert kquorum(["restore", made["folder"], "--node", "3", "-c", str(config), ACCEPT]) == 3
+    assert "is not what was backed up" in capsys.readouterr().err
+
+
+def test_a_backup_goes_to_a_real_s3_server_and_back(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `pip install moto[server]`."""
+    server = pytest.importorskip("moto.server", reason="moto[server] is not installed")
+    boto3 = pytest.importorskip("boto3")
+    for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(key, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    store = server.ThreadedMotoServer(port=0)
+    store.start()
+    try:
+        host, port = store.get_host_and_port()
+        capsys.readouterr()  # the server has said that it serves
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        boto3.client("s3").create_bucket(Bucket="backups")
+        assert make_backup(filled(), "s3://backups/quorum", "--json") == 0
+        made = json.loads(capsys.readouterr().out)
+        assert kquorum(["restore", made["folder"], "--node", "3", "-c", str(config), ACCEPT, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["state_hash"] == made["state_hash"]
+        assert kquorum(["restore", "s3://nosuchbucket/x", "--node", "3", "-c", str(config)]) == 2
+    finally:
+        store.stop()
