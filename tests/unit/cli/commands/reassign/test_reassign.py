@@ -211,3 +211,17 @@ def test_cancel_ends_moves_and_their_throttles(plan: str, capsys: pytest.Capture
 def test_cancel_wants_to_know_what(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reassign", "cancel", "-b", "127.0.0.1:1"]) == 2
     assert "name one of FILE, --topic and --all" in capsys.readouterr().err
+
+
+def test_a_move_between_directories_alone_is_no_reassignment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    entry = {"topic": "other", "partition": 0, "replicas": [11], "log_dirs": ["/disk2"]}
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    served = cluster()
+    assert reassign(served, "execute", str(path), "--dry-run") == 0
+    assert served.directories == {}
+    assert reassign(served, "execute", str(path), "--json") == 0
+    assert served.directories == {OTHER: "/disk2"}
+    assert served.asked("AlterPartitionReassignmentsRequest") == []
