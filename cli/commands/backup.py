@@ -23,7 +23,11 @@ FORMAT = 1
 
 def backup(
     to: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A new folder for the backup is made in this one.")
+        str,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A new folder for the backup is made in this one; or in an object store (s3://bucket/prefix).",
+        ),
     ],
     node: Annotated[
         int | None, typer.Option("--node", help="Copy from this node; the default is the first that answers.")
@@ -35,14 +39,26 @@ def backup(
     """Copy the committed metadata of a running cluster into a folder, and verify the copy.
 
     The copy is consistent: everything up to one committed offset, replayed once and hashed. Nodes go on meanwhile. It
-    holds secrets (SCRAM credentials, token secrets), so only its owner may read it. Any tool may carry the folder
-    elsewhere, to an object store, say: `kquorum restore` checks every byte.
+    holds secrets (SCRAM credentials, token secrets), so only its owner may read it. `kquorum restore` checks every
+    byte.
+
+    An object store is addressed as s3://bucket/prefix, with the credentials of the environment; AWS_ENDPOINT_URL names
+    an S3-compatible one. The manifest is uploaded last.
     """
+    import tempfile
+
     from kquorum.cli.clients.addresses import grpc_addresses
+    from kquorum.cli.clients.object_store import is_url, upload
     from kquorum.cli.output import print_json, say
 
     addresses = grpc_addresses(config, grpc, node_id=node, needed_by="`kquorum backup`")
-    folder, manifest = _copy_from_any(addresses, to)
+    folder: Path | str
+    if is_url(to):
+        with tempfile.TemporaryDirectory(prefix="kquorum-backup-") as here:
+            made, manifest = _copy_from_any(addresses, Path(here))
+            folder = upload(made, to, last=MANIFEST)
+    else:
+        folder, manifest = _copy_from_any(addresses, Path(to))
     if as_json:
         print_json({"folder": str(folder), **manifest})
     else:

@@ -19,7 +19,7 @@ WAIT_S = 30.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("administration")
     two = {101: {"log.dirs": f"{folder}/node-101,{folder}/second"}}
-    with Cluster(folder, controllers=1, brokers=3, node_overrides=two) as running:
+    with Cluster(folder, controllers=1, brokers=3, node_overrides=two, with_grpc=True) as running:
         running.start()
         yield running
 
@@ -38,6 +38,20 @@ class Commands:
 
     def told(self, *arguments: str) -> Any:
         return json.loads(self.said(*arguments, "--json"))
+
+
+def findings(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> set[tuple[str, str]]:
+    """What the doctor finds, but for what this machine is to blame for."""
+    capsys.readouterr()
+    run(["doctor", "--config", str(cluster.config_path), "--deep", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["checked"]) == 11, report["not_checked"]
+    of_the_machine = ("disks", "open files")
+    return {
+        (each["check"], each["place"])
+        for each in report["findings"]
+        if each["severity"] != "note" and each["check"] not in of_the_machine
+    }
 
 
 def test_a_day_of_an_administrator(
@@ -109,8 +123,8 @@ def test_a_day_of_an_administrator(
     assert wait_until(lambda: len(kquorum.told("quotas", "list")) == 1, WAIT_S)
     assert kquorum.told("quotas", "remove", "--user", "alice")["keys"] == ["producer_byte_rate"]
 
-    # A broker that holds nothing leaves.
-    capsys.readouterr()
+    # A broker that holds nothing leaves; the doctor sees it.
+    assert findings(cluster, capsys) == set()
     assert run(["brokers", "unregister", "103", "--config", str(cluster.config_path)]) == 1
     assert "broker 103 is not fenced" in capsys.readouterr().err
     cluster.terminate(103)
@@ -121,6 +135,7 @@ def test_a_day_of_an_administrator(
         ),
         WAIT_S,
     )
+    assert findings(cluster, capsys) == {("nodes", "node 103"), ("brokers", "broker 103")}
     kquorum.said("brokers", "unregister", "103", "--reason", "103 leaves")
     assert wait_until(
         lambda: 103 not in [each["broker_id"] for each in kquorum.told("brokers")["brokers"]], WAIT_S

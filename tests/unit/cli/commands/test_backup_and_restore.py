@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -32,7 +33,7 @@ def filled() -> FakeSource:
     return source
 
 
-def make_backup(source: FakeSource, to: Path, *options: str) -> int:
+def make_backup(source: FakeSource, to: Path | str, *options: str) -> int:
     async def main() -> int:
         async with serving(source) as rig:
             listener = f"127.0.0.1:{rig.server.bound_port}"
@@ -176,6 +177,106 @@ def test_another_cluster_id_in_the_config_is_refused(
     assert f"the backup is of cluster {CLUSTER}" in capsys.readouterr().err
 
 
+def forged(backup: Path, **values: Any) -> None:
+    path = backup / "kquorum-backup.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def sparse(path: Path) -> None:
+    os.truncate(path, 1 << 40)
+
+
+def replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def replace(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return replace
+
+
+MANIFESTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a pipe": (replaced(os.mkfifo), "it is no regular file"),
+    "a link": (replaced(lambda path: path.symlink_to("/dev/zero")), "it is a symbolic link"),
+    "sparse": (sparse, "at most 67,108,864"),
+    "a folder": (replaced(Path.mkdir), "Is a directory"),
+    "deep": (lambda path: path.write_text("[" * 200_000), "recursion"),
+    "a list": (lambda path: path.write_text("[1, 2]"), "is damaged"),
+    "no text": (lambda path: path.write_bytes(b"\xff\xfe\xff"), "is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_of_another_kind_is_refused_in_a_line(
+    backup: Path, config: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe kept the command waiting for ever, a sparse file took gigabytes."""
+    make, words = MANIFESTS[name]
+    make(backup / "kquorum-backup.json")
+    assert restore(backup, config, ACCEPT) == 3
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"cluster_id": "a\nnode.id=9"}, "control characters"),
+        ({"cluster_id": 5}, "cluster_id is no str"),
+        ({"node_id": "../../etc"}, "node_id is no int"),
+        ({"end_offset": None}, "end_offset is no int"),
+        ({"state_hash": []}, "state_hash is no str"),
+        ({"last_timestamp_ms": "x"}, "last_timestamp_ms is no int"),
+        ({"files": 5}, "is damaged"),
+    ],
+)
+def test_a_manifest_with_wrong_values_is_refused_in_a_line(
+    backup: Path, config: Path, values: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged(backup, **values)
+    assert restore(backup, config, ACCEPT) == 3
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["cluster_id", "node_id", "end_offset", "state_hash", "files"])
+def test_a_manifest_without_a_value_is_refused_in_a_line(
+    backup: Path, config: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = backup / "kquorum-backup.json"
+    manifest = json.loads(path.read_text())
+    del manifest[name]
+    path.write_text(json.dumps(manifest))
+    assert restore(backup, config, ACCEPT) == 3
+    assert f"it lacks '{name}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["a link to a folder", "a link to a file", "a pipe"])
+def test_a_backup_has_files_and_folders_alone(
+    backup: Path, config: Path, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a link to a folder led to, such as all files of the machine, was copied into the node's folder."""
+    operators = tmp_path / "operators"
+    operators.mkdir()
+    (operators / "key.pem").write_text("a key")
+    place = backup / "node-7" / "__cluster_metadata-0" / "more"
+    if kind == "a pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(operators if kind == "a link to a folder" else operators / "key.pem")
+    assert restore(backup, config, ACCEPT) == 3
+    assert "more is no regular file" in capsys.readouterr().err
+    assert not (tmp_path / "node-3").exists()
+
+
+def test_what_is_restored_is_private(backup: Path, config: Path, tmp_path: Path) -> None:
+    for path in backup.rglob("*"):
+        path.chmod(0o755)
+    assert restore(backup, config, ACCEPT) == 0
+    log = tmp_path / "node-3" / "__cluster_metadata-0"
+    assert stat.S_IMODE(log.stat().st_mode) & 0o007 == 0
+    assert stat.S_IMODE((log / "00000000000000000000.log").stat().st_mode) == 0o600
+
+
 def test_the_name_of_a_backup_is_durable_when_it_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,3 +338,60 @@ def test_a_folder_of_another_cluster_is_refused_before_anything_is_written(
     assert "another-cluster-000000" in capsys.readouterr().err
     assert read_meta_properties(folder).cluster_id == "another-cluster-000000"
     assert not (tmp_path / "metadata-3").exists()
+
+
+def test_a_backup_in_a_store_is_restored_from_its_url(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = (tmp_path / "store").as_uri()
+    assert make_backup(filled(), store, "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["folder"].startswith(f"{store}/")
+    assert kquorum(["restore", made["folder"], "--node", "3", "-c", str(config), ACCEPT, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state_hash"] == made["state_hash"]
+
+
+def test_a_store_that_has_nothing_or_cannot_be_reached(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = (tmp_path / "nothing").as_uri()
+    assert kquorum(["restore", nothing, "--node", "3", "-c", str(config)]) == 2
+    assert f"{nothing}: there is nothing" in capsys.readouterr().err
+    assert kquorum(["restore", "nosuchstore://bucket/x", "--node", "3", "-c", str(config)]) == 74
+    assert "nosuchstore://bucket/x cannot be opened" in capsys.readouterr().err
+
+
+def test_a_damaged_object_is_noticed(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert make_backup(filled(), (tmp_path / "store").as_uri(), "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    [segment] = (tmp_path / "store").rglob("*.log")
+    segment.write_bytes(segment.read_bytes()[:-1] + b"?")
+    assert kquorum(["restore", made["folder"], "--node", "3", "-c", str(config), ACCEPT]) == 3
+    assert "is not what was backed up" in capsys.readouterr().err
+
+
+def test_a_backup_goes_to_a_real_s3_server_and_back(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `pip install moto[server]`."""
+    server = pytest.importorskip("moto.server", reason="moto[server] is not installed")
+    boto3 = pytest.importorskip("boto3")
+    for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(key, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    store = server.ThreadedMotoServer(port=0)
+    store.start()
+    try:
+        host, port = store.get_host_and_port()
+        capsys.readouterr()  # the server has said that it serves
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        boto3.client("s3").create_bucket(Bucket="backups")
+        assert make_backup(filled(), "s3://backups/quorum", "--json") == 0
+        made = json.loads(capsys.readouterr().out)
+        assert kquorum(["restore", made["folder"], "--node", "3", "-c", str(config), ACCEPT, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["state_hash"] == made["state_hash"]
+        assert kquorum(["restore", "s3://nosuchbucket/x", "--node", "3", "-c", str(config)]) == 2
+    finally:
+        store.stop()
