@@ -50,6 +50,7 @@ logger = logging.getLogger("broker.log_manager")
 METADATA_TOPIC_PREFIX = "__cluster_metadata-"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 _LOGS_A_TICK = 200
+_PRODUCERS_AS_A_SEGMENT = 1_000
 # A topic's configs take half a ms.
 _CONFIGS_AT_ONCE = 16
 # Their work is done before the next tick, and checkpoints of every few seconds are due there.
@@ -652,8 +653,10 @@ class LogManager:
         return log.delete_old_segments(now_ms) if log.cleaning is None else 0
 
     def _expire(self, log: DiskLog, now_ms: int) -> int:
+        """As how many segments that counts: a log may know 20,000 producers, and all are looked at."""
+        count = len(log.producers.entries)
         log.producers.expire(now_ms)
-        return 0
+        return count // _PRODUCERS_AS_A_SEGMENT
 
     def _flushes(self, now_ms: int) -> list[DiskWork]:
         """Of the logs that rolled, all but the last segment; and of those that `flush.ms` makes due, all."""

@@ -14,6 +14,7 @@ from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import FolderNotOfLog, LogManager, PartitionFoundTwice, run_work
 from kquorum.broker.log.errors import InconsistentTopicId, KafkaStorageError
 from kquorum.broker.log.log_config import LogConfig
+from kquorum.broker.log.producer_state import ProducerSettings
 from kquorum.storage.offset_checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, read_offsets
 from tests.support.broker.disk_logs import NOW_MS, TOPIC_ID, data, values_in
 from tests.support.fault_file_system import FaultFileSystem, refused
@@ -320,3 +321,27 @@ def test_changed_configs_are_in_force_topic_by_topic(tmp_path: Path, monkeypatch
     ]
     assert asked == ["a", "b", "c", "d"]
     assert [log.config.retention_ms for log in logs] == [-1, -1, 7, 7, 7, 7, 7, 7, -1, -1]
+
+
+def test_producers_of_some_logs_expire_a_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at 20,000 producers of each of 200 logs takes a second."""
+    monkeypatch.setattr(log_manager, "_PRODUCERS_AS_A_SEGMENT", 1)
+    monkeypatch.setattr(log_manager, "MOST_DELETED_AT_ONCE", 2)
+    manager = LogManager(
+        [LogDir(tmp_path, UUID(int=1))],
+        config_of=lambda _topic: CONFIG,
+        producers=ProducerSettings(expiration_ms=1),
+    )
+    manager.load(NOW_MS)
+    logs = [made(manager, "topic", number) for number in range(3)]
+    for log in logs:
+        for producer_id in (1, 2):
+            batch = data("v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+            log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+
+    def known() -> list[int]:
+        return [len(log.producers.entries) for log in logs]
+
+    for left in ([0, 2, 2], [0, 0, 2], [0, 0, 0]):
+        run_work(manager.tick(NOW_MS + 30_000))
+        assert known() == left
