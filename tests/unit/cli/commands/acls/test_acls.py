@@ -117,6 +117,8 @@ def test_the_list_asks_for_what_applies_and_on_request_for_exact_names(
         ("add", ("--allow", "User:a", "--topic", "x", "--consumer"), "a consumer needs topics and a group"),
         ("add", ("--allow", "User:a", "--group", "x", "--producer"), "a producer needs topics"),
         ("remove", (), "--all"),
+        ("remove", ("--topic", "x", "--operation", ""), "it names no operation"),
+        ("remove", ("--topic", "x", "--operation", "READ", "--operation", " ,"), "it names no operation"),
         ("remove", ("--all", "--topic", "x"), "--all"),
     ],
 )
