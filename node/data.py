@@ -101,6 +101,7 @@ class BrokerData:
             lambda: self._image.metadata_version >= DIRECTORIES,
         )
         self.logs.preferred = self.moves.preferred
+        self.logs.on_made = self._handle_made
         self.replicas = ReplicaManager(
             ReplicaSettings(
                 config.node_id,
@@ -150,6 +151,7 @@ class BrokerData:
             [self.groups, self.transactions],
             self.moves,
             self._take_turn,
+            on_tick=self._sync_fetchers,
         )
         self.plane = DataPlane(
             partitions=self,
@@ -334,6 +336,14 @@ class BrokerData:
     def _settle(self) -> None:
         self._fetchers.sync()
         self._runner.settle_soon()
+
+    def _handle_made(self, made: Sequence[TopicPartition]) -> None:
+        for topic_partition in made:
+            self.replicas.log_made(topic_partition)
+        self._runner.settle_soon()
+
+    def _sync_fetchers(self) -> None:
+        self._fetchers.sync()
 
     def _handle_fetched(self) -> None:
         self.replicas.fetcher_answered()

@@ -47,6 +47,20 @@ thousands of partitions would keep the broker from its heartbeats."""
 class PartitionLogs(Protocol):
     """The logs in this broker's log directories."""
 
+    def begin_opening(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        *,
+        directory_id: UUID,
+        is_new: bool,
+        leader_epoch: int | None,
+    ) -> bool:
+        """Whether `open` may be called now. If not, the log's files are being made, so that `open` need not wait for
+        the disk: `ReplicaManager.log_made` is called when they are, or could not be. A new log begins with
+        `leader_epoch`."""
+        ...
+
     def open(
         self, topic_partition: TopicPartition, topic_id: UUID, *, directory_id: UUID, is_new: bool
     ) -> PartitionLog:
@@ -134,6 +148,9 @@ class ReplicaManager:
         self._hosted: dict[TopicPartition, _Hosted] = {}
         self._indexes: dict[UUID, dict[int, TopicPartition]] = {}
         self._unopened: dict[TopicPartition, None] = {}
+        # Of new partitions whose files are being made, or were made and are not opened yet, the topic's id then.
+        self._in_making: dict[TopicPartition, UUID] = {}
+        self._made: dict[TopicPartition, UUID] = {}
         self._is_shutting_down = False
         self._has_begun = False
         self._next_shrink_ms: int | None = None
@@ -187,8 +204,9 @@ class ReplicaManager:
         self._submit()
 
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch. Of many new
-        partitions only some are opened here; `tick` opens the others."""
+        """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch. The logs of new
+        partitions are made first (`PartitionLogs.begin_opening`), so that the image need not wait for the disk; of many
+        that are there only some are opened here. `tick` opens the others."""
         before, self._image = self._image, image
         changed = self._changed(delta)
         if not self._has_begun:
@@ -200,6 +218,10 @@ class ReplicaManager:
         for topic_id in delta.deleted_topic_ids:
             for topic_partition in list(self._indexes.get(topic_id, {}).values()):
                 self._stop_and_delete(topic_partition)
+        if self._made:
+            for topic_partition, topic_id in list(self._made.items()):
+                if topic_id in delta.deleted_topic_ids:
+                    self._delete_made(topic_partition)
         self._take_over(now_ms, changed, opened_at_once=OPENED_AT_ONCE)
         if image.cluster.brokers is not before.cluster.brokers:
             self._follow_moved_leaders(before, image)
@@ -231,6 +253,8 @@ class ReplicaManager:
                     if not opened_at_once:
                         self._unopened[topic_partition] = None
                         continue
+                    if not self._may_open(topic_partition, topic, state):
+                        continue
                     opened_at_once -= 1
                 into = led if state.leader == self._settings.broker_id else followed
                 into.append((topic_partition, topic, state))
@@ -246,11 +270,49 @@ class ReplicaManager:
             del self._unopened[topic_partition]
         by_topic: dict[str, list[int]] = {}
         topics = self._image.topics.by_name
-        for name, index in chosen:
+        for topic_partition in chosen:
+            name, index = topic_partition
+            topic = topics.get(name)
             # The topic may have been deleted, and created again with fewer partitions.
-            if name in topics and topics[name].partitions.get(index) is not None:
+            state = None if topic is None else topic.partitions.get(index)
+            if topic is None or state is None or self._settings.broker_id not in state.replicas:
+                self._delete_made(topic_partition)
+            elif topic_partition in self._hosted or self._may_open(topic_partition, topic, state):
                 by_topic.setdefault(name, []).append(index)
         self._take_over(now_ms, [(topics[name], ids) for name, ids in by_topic.items()])
+
+    def _may_open(self, topic_partition: TopicPartition, topic: TopicImage, state: PartitionState) -> bool:
+        """If not, the files of its log are being made."""
+        if self._made.get(topic_partition) == topic.id:
+            return True
+        self._delete_made(topic_partition)
+        if topic_partition in self._in_making:
+            return False
+        may_open = self._logs.begin_opening(
+            topic_partition,
+            topic.id,
+            directory_id=state.directory_of(self._settings.broker_id),
+            is_new=state.partition_epoch == 0,
+            leader_epoch=state.leader_epoch if state.leader == self._settings.broker_id else None,
+        )
+        if not may_open:
+            self._in_making[topic_partition] = topic.id
+        return may_open
+
+    def log_made(self, topic_partition: TopicPartition) -> None:
+        """The files of a new log are made, or could not be; `tick` opens it then."""
+        self._made[topic_partition] = self._in_making.pop(topic_partition)
+        self._unopened[topic_partition] = None
+
+    def _delete_made(self, topic_partition: TopicPartition) -> None:
+        """The partition was deleted, created again or moved away before its log was opened."""
+        topic_id = self._made.pop(topic_partition, None)
+        if topic_id is None:
+            return
+        try:
+            self._logs.delete(topic_partition, topic_id)
+        except LogError as error:
+            log.error("the log of %s-%d stays until the next start: %s", *topic_partition, error)
 
     @property
     def _is_registered(self) -> bool:
@@ -315,6 +377,7 @@ class ReplicaManager:
         if hosted is not None:
             # A topic of the same name was deleted; its removal comes with the same or an earlier delta.
             self._stop_and_delete(topic_partition)
+        self._made.pop(topic_partition, None)
         hosted = self._hosted[topic_partition] = _Hosted(topic.id, None)
         self._indexes.setdefault(topic.id, {})[topic_partition.partition] = topic_partition
         try:

@@ -207,6 +207,11 @@ class DiskLog:
             raise log_dir.fail(error) from error
         return opened
 
+    def move_into(self, log_dir: LogDir) -> None:
+        """The log was opened beside the loop, for a directory of its own; from now on its failures are those of this
+        one."""
+        self._dir = log_dir
+
     # What it says of itself
 
     @property
