@@ -139,7 +139,7 @@ def test_a_reader_who_gave_up_disturbs_no_other() -> None:
 
 def test_the_weaker_reads_are_offsets_at_hand() -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.carry_out(Ready(append=(batch(0), batch(1), batch(2)), high_watermark=2))
+        await rig.carry_out(Ready(append=(batch(0), batch(1), batch(2))), Ready(high_watermark=2))
         rig.script.log_end_offset = 3
         assert rig.driver.read_committed() == 2
         assert rig.driver.read_local() == 3
