@@ -62,7 +62,8 @@ def test_a_confirmed_read_waits_until_all_below_it_was_applied() -> None:
         read = await begun(rig, rig.driver.read_linearizable())
         (asked,) = rig.script.inputs_of(ReadRequested)
         batches = tuple(batch(offset) for offset in range(5))
-        await rig.carry_out(Ready(append=batches, high_watermark=3, reads=(ReadConfirmed(asked.read_id, 4),)))
+        confirmed = (ReadConfirmed(asked.read_id, 4),)
+        await rig.carry_out(Ready(append=batches), Ready(high_watermark=3, reads=confirmed))
         await turns(5)
         assert rig.driver.applied_offset == 3
         assert not read.done()
@@ -234,6 +235,7 @@ def test_voters_and_reads_come_in_their_places() -> None:
         await rig.start()
         read = await begun(rig, rig.driver.read_linearizable())
         read.add_done_callback(lambda _: journal.append(("read",)))
+        rig.script.leader_id = 1
         (asked,) = rig.script.inputs_of(ReadRequested)
         await rig.carry_out(
             Ready(
