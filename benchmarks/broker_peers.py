@@ -118,20 +118,20 @@ def layout() -> Layout:
     return Layout(brokers=BROKERS, release=release, settings=dict.fromkeys((1, *BROKERS), KAFKAS_TIMES))
 
 
-def begin(site: Site, side: Side) -> float:
+def begin(site: Site, side: Side, brokers: Sequence[int] = BROKERS) -> float:
     with redirect_stdout(io.StringIO()):
         site.format_with_ours()
     site.start_ours(1)
-    return side.start(site, *BROKERS)
+    return side.start(site, *brokers)
 
 
 def servers_of(site: Site) -> str:
     return ",".join(site.nodes[broker_id].address for broker_id in BROKERS)
 
 
-def spent_s(site: Site, act: Callable[[], object]) -> float:
+def spent_s(site: Site, act: Callable[[], object], brokers: Sequence[int] = BROKERS) -> float:
     """Processor time of all brokers meanwhile."""
-    pids = site.pids(*BROKERS)
+    pids = site.pids(*brokers)
     before = sum(processor_s(pids))
     act()
     return sum(processor_s(pids)) - before
@@ -209,10 +209,12 @@ def measured_with_many(side: Side, kafka: Kafka, folder: Path, partitions: int, 
         }
 
 
-def await_leaders(site: Site, topic: str, timeout_s: float = WAIT_S) -> None:
+def await_leaders(
+    site: Site, topic: str, timeout_s: float = WAIT_S, *, brokers: Sequence[int] = BROKERS
+) -> None:
     def have_leaders() -> bool:
         try:
-            return all(len(each.isr) == len(BROKERS) for each in site.topic(BROKERS[0], topic).partitions)
+            return all(len(each.isr) == len(brokers) for each in site.topic(brokers[0], topic).partitions)
         except CliError:
             return False
 

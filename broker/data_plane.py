@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import UUID
 
+from kquorum.broker.data_figures import TopicTraffic
 from kquorum.broker.fetch.sessions import FetchSessions
 from kquorum.broker.fetch.slices import Slices
 from kquorum.broker.fetch.waits import Wait, Waits
@@ -101,6 +102,7 @@ class DataPlane:
     settle_soon: Callable[[], None]
     fetch_max_bytes: int
     waits: Waits = field(default_factory=Waits)
+    traffic: TopicTraffic = field(default_factory=TopicTraffic)
     leader_throttle: ReplicationThrottle | None = None
     moves: LogMoves | None = None
     # Whether consumers are sent to the replica in their rack (`replica.selector.class`).

@@ -12,7 +12,6 @@ What was assigned is forgotten: the image tells if it has to be assigned again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Final
 from uuid import UUID
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from kquorum.broker.directory_columns import own_replicas
 from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.directories import LOST
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.metadata_version import DIRECTORIES
 from kquorum.metadata.image.partitions import Column, PartitionTable
@@ -39,15 +39,15 @@ BATCHING_MS: Final = 100
 RETRY_BACKOFF_MS: Final = 100
 RETRY_BACKOFF_MAX_MS: Final = 10_000
 
-# A topic, one of its partitions, and the number of the directory that is to have it.
+# A topic, one of its partitions, and the number of the directory that is to have it; LOST has the last number.
 _Assignment = tuple[UUID, int, int]
 
 
 class DirectoryManager:
     """`directories` are all that the broker registers with, in any order. `located` says in which of them the log of a
-    partition lies; None: it is not open, and its replica is assigned when it is. Without it there are no logs, and a
-    replica comes into the directory that holds the fewest. `on_assigned` hears of what `assign` asked for. `poke` is
-    called when a request may be due."""
+    partition lies; None: it is not open, or its replica is LOST until there is space, and is assigned later. Without it
+    there are no logs, and a replica comes into the directory that holds the fewest. `on_assigned` hears of what
+    `assign` asked for. `poke` is called when a request may be due."""
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class DirectoryManager:
         self._wishes: dict[tuple[UUID, int], UUID] = {}
         self.poke: Callable[[], None] = lambda: None
         self._directories = tuple(directories)
+        self._assignable = (*self._directories, LOST)
         self._numbers = {directory_id: number for number, directory_id in enumerate(self._directories)}
         self._online = tuple(range(len(self._directories)))
         self._image = MetadataImage.empty()
@@ -79,7 +80,8 @@ class DirectoryManager:
         self._online = tuple(number for each, number in self._numbers.items() if each not in directories)
 
     def assign(self, topic_id: UUID, partition_id: int, directory_id: UUID) -> None:
-        """Ask for the directory of a replica, whatever the controller has for it."""
+        """Ask for the directory of a replica, whatever the controller has for it. LOST: the replica leaves its ISR and
+        its leadership."""
         self._wishes[topic_id, partition_id] = directory_id
         self.poke()
 
@@ -99,8 +101,9 @@ class DirectoryManager:
             return None
         assignments = self._wished()
         counts = self._counts.copy()
-        room = MAX_ASSIGNMENTS_PER_REQUEST - len(assignments)
-        for topic_id, partition_id in islice(self._waiting(), max(room, 0)):
+        for topic_id, partition_id in self._waiting():
+            if len(assignments) >= MAX_ASSIGNMENTS_PER_REQUEST:
+                break
             if (topic_id, partition_id) in self._wishes:
                 continue
             number = self._place_of(topic_id, partition_id, counts)
@@ -115,7 +118,7 @@ class DirectoryManager:
         return AssignReplicasToDirsRequest(
             broker_id=self._broker_id,
             broker_epoch=broker_epoch,
-            directories=_by_directory(self._directories, assignments),
+            directories=_by_directory(self._assignable, assignments),
         )
 
     def _wished(self) -> list[_Assignment]:
@@ -123,11 +126,15 @@ class DirectoryManager:
         found: list[_Assignment] = []
         for key, directory_id in list(self._wishes.items()):
             state = self._image.topics.partition(*key)
-            if state is None or self._broker_id not in state.replicas or directory_id not in self._numbers:
+            number = self._number_of(directory_id)
+            if state is None or self._broker_id not in state.replicas or number is None:
                 del self._wishes[key]
             elif len(found) < MAX_ASSIGNMENTS_PER_REQUEST:
-                found.append((*key, self._numbers[directory_id]))
+                found.append((*key, number))
         return found
+
+    def _number_of(self, directory_id: UUID) -> int | None:
+        return len(self._directories) if directory_id == LOST else self._numbers.get(directory_id)
 
     def _place_of(self, topic_id: UUID, partition_id: int, counts: NDArray[np.intp]) -> int | None:
         if self._located is None:
@@ -149,7 +156,7 @@ class DirectoryManager:
         }
         self._forget(each for each in asked if each[:2] in done)
         for topic_id, partition_id, number in asked:
-            key, directory_id = (topic_id, partition_id), self._directories[number]
+            key, directory_id = (topic_id, partition_id), self._assignable[number]
             if key in done and self._wishes.get(key) == directory_id:
                 del self._wishes[key]
                 self._on_assigned(*key, directory_id)

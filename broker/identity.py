@@ -16,6 +16,7 @@ class LifecycleConfig:
     heartbeat_interval_ms: int = default_number("broker.heartbeat.interval.ms")
     session_timeout_ms: int = default_number("broker.session.timeout.ms")
     initial_registration_timeout_ms: int = default_number("initial.broker.registration.timeout.ms")
+    log_dir_failure_timeout_ms: int = default_number("log.dir.failure.timeout.ms")
 
     @property
     def request_retry_timeout_ms(self) -> int:

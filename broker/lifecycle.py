@@ -16,6 +16,7 @@ from kquorum.raft.ports import RandomSource
 from kquorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kquorum.wire.messages.broker_registration import BrokerRegistrationRequest
 from kquorum.wire.messages.error_codes import ErrorCode
+from kquorum.wire.uuids import uuid_to_text
 
 FIRST_BACKOFF_MS = 100
 CATCH_UP_INTERVAL_MS = 10
@@ -49,6 +50,9 @@ class BrokerLifecycle:
         self._failure: str | None = None
         self._previous_session_ends_ms: int | None = None
         self._offline_log_dirs: tuple[UUID, ...] = ()
+        self._untold_log_dirs: dict[UUID, int] = {}
+        """Failed directories that no controller has confirmed, and when the broker gives up for each."""
+        self._sent_log_dirs: tuple[UUID, ...] = ()
 
     @property
     def state(self) -> BrokerState:
@@ -90,7 +94,11 @@ class BrokerLifecycle:
         self._communicate_now(now_ms)
 
     def set_offline_log_dirs(self, now_ms: int, log_dirs: tuple[UUID, ...]) -> None:
-        """The directories that failed, for every heartbeat from now on: no partition is to be led from one."""
+        """The directories that failed, for every heartbeat from now on: no partition is to be led from one. The broker
+        gives up if the controller does not hear of one within `log.dir.failure.timeout.ms` (KIP-858)."""
+        give_up_ms = now_ms + self._config.log_dir_failure_timeout_ms
+        for each in set(log_dirs) - set(self._offline_log_dirs):
+            self._untold_log_dirs[each] = give_up_ms
         self._offline_log_dirs = tuple(sorted(log_dirs))
         self._communicate_now(now_ms)
 
@@ -109,9 +117,12 @@ class BrokerLifecycle:
         due = [] if self._in_flight or self._communicate_at_ms is None else [self._communicate_at_ms]
         if self._registration_deadline_ms is not None:
             due.append(self._registration_deadline_ms)
+        due.extend(self._untold_log_dirs.values())
         return min(due, default=None)
 
     def handle_time(self, now_ms: int) -> None:
+        if self._state not in (BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN):
+            self._check_told_log_dirs(now_ms)
         deadline_ms = self._registration_deadline_ms
         if deadline_ms is None or now_ms < deadline_ms or self._state is BrokerState.SHUTTING_DOWN:
             return
@@ -120,6 +131,15 @@ class BrokerLifecycle:
             f"{self._config.initial_registration_timeout_ms} ms (initial.broker.registration.timeout.ms)"
         )
         self._move(LifecycleEvent.SHUTDOWN_ASKED)
+
+    def _check_told_log_dirs(self, now_ms: int) -> None:
+        untold = [each for each, give_up_ms in self._untold_log_dirs.items() if now_ms >= give_up_ms]
+        if untold:
+            self._failure = (
+                f"no controller could be told within {self._config.log_dir_failure_timeout_ms} ms "
+                f"(log.dir.failure.timeout.ms) that the log directory {uuid_to_text(untold[0])} has failed"
+            )
+            self._move(LifecycleEvent.SHUTDOWN_ASKED)
 
     def maybe_next_request(
         self, now_ms: int, applied_offset: int
@@ -174,6 +194,8 @@ class BrokerLifecycle:
             self._back_off(now_ms)
             return
         self._failures = 0
+        for each in self._sent_log_dirs:
+            self._untold_log_dirs.pop(each, None)
         self._is_fenced = is_fenced
         if (event := self._event_of_reply(is_caught_up, is_fenced, should_shut_down)) is not None:
             self._move(event)
@@ -263,6 +285,7 @@ class BrokerLifecycle:
         )
 
     def _heartbeat(self, applied_offset: int) -> BrokerHeartbeatRequest:
+        self._sent_log_dirs = self._offline_log_dirs
         return BrokerHeartbeatRequest(
             broker_id=self._identity.broker_id,
             broker_epoch=self._broker_epoch,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class TransactionFigures:
     """`partitions` of `__transaction_state` by the state of their shard. `ending` are transactions whose markers are
     not all written; `without_leader` are markers that wait for a leader or for another attempt. `aborted` are those
-    whose time was over, at the coordinators that are here now; `not_verified` counts since the broker's start."""
+    whose time was over, at the coordinators that are here now; `not_verified` counts since the broker's start.
+    `late_partitions` are led here, with a transaction that its coordinator should have ended long ago."""
 
     transactional_ids: int
     ongoing: int
@@ -18,4 +19,5 @@ class TransactionFigures:
     without_leader: int
     aborted: int
     not_verified: int
+    late_partitions: int
     partitions: Mapping[str, int]

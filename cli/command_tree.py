@@ -6,7 +6,8 @@ The gRPC and Spark stacks take a second to import; `kquorum --help` and `kquorum
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _NARROWEST_TABLE = 80  # columns of the terminal in which rich shows the longest names of options whole
 HELP_OPTIONS = ("-h", "--help")
+COMPLETION_VARIABLE = "_KQUORUM_COMPLETE"
+"""A shell sets it when it asks for completions (`kquorum completion`)."""
 _NOT_WRAPPED = "\b"  # click's mark in front of a paragraph whose lines are left as they are
 
 
@@ -33,6 +36,7 @@ class Panel(StrEnum):
 
     RUN = "Run"
     ASK = "Ask a running cluster"
+    ADMINISTER = "Administer a running cluster"
     READ = "Read a log"
 
 
@@ -84,9 +88,19 @@ class CommandTree(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        with self._listing():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        with self._listing():
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _listing(self) -> Iterator[None]:
+        """Commands are only listed with their summaries, not loaded."""
         self._is_listing = True
         try:
-            super().format_help(ctx, formatter)
+            yield
         finally:
             self._is_listing = False
 
@@ -173,7 +187,8 @@ def _make_readable(command: Any, described: Command, path: str) -> None:
     """
     _as_flag(command.get_help_option(typer.Context(command, help_option_names=list(HELP_OPTIONS))))
     inner_commands = getattr(command, "commands", {})
-    is_plain = not inner_commands and get_terminal_size().columns < _NARROWEST_TABLE
+    has_options = not inner_commands or command.invoke_without_command
+    is_plain = has_options and get_terminal_size().columns < _NARROWEST_TABLE
     as_shown = _as_it_is if is_plain else _escaped
     if is_plain:
         command.rich_markup_mode = None

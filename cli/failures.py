@@ -6,6 +6,7 @@ them: a command that needs no network must not pay for one.
 
 import errno
 import os
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
@@ -38,6 +39,17 @@ class CliError(Exception):
         super().__init__(message)
 
 
+_NAMED_REFUSALS = 5
+
+
+def check_refusals(refusals: Sequence[str], what: str) -> None:
+    """Raises CliError if there are refusals, of which it names some; `what` was not done."""
+    if refusals:
+        more = len(refusals) - _NAMED_REFUSALS
+        rest = f"; and {more:,} more" if more > 0 else ""
+        raise CliError(f"{what}: {'; '.join(refusals[:_NAMED_REFUSALS])}{rest}")
+
+
 def usage_error(message: str) -> CliError:
     """A command line that contradicts itself, the config or the cluster."""
     return CliError(message, status=ExitStatus.USAGE)
@@ -51,6 +63,8 @@ _STATUSES: dict[tuple[str, str], ExitStatus] = {
     ("kquorum.network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
     ("kquorum.node.errors", "AssertionsOff"): ExitStatus.USAGE,
     ("kquorum.node.errors", "NotRegistered"): ExitStatus.UNREACHABLE,
+    ("kquorum.node.errors", "LogDirsFailed"): ExitStatus.IO_ERROR,
+    ("kquorum.node.errors", "BrokerGaveUp"): ExitStatus.UNREACHABLE,
     ("kquorum.storage.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
     ("kquorum.storage.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
     ("kquorum.raft.errors", "LogDivergedBelowHighWatermarkError"): ExitStatus.DAMAGED_INPUT,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kquorum.cli.command_tree import HELP_OPTIONS, CommandTree
+from kquorum.cli.command_tree import COMPLETION_VARIABLE, HELP_OPTIONS, CommandTree
 from kquorum.cli.failures import ExitStatus, message_of, status_of
 
 app = typer.Typer(
@@ -21,12 +21,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from kquorum.cli.version import version_text
 
-        try:
-            typer.echo(f"kquorum {version('kquorum')}")
-        except PackageNotFoundError:
-            typer.echo("kquorum, not installed as a package")
+        typer.echo(version_text())
         raise typer.Exit
 
 
@@ -34,7 +31,8 @@ def _print_version(wanted: bool) -> None:
 def _root(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show version and commit."),
     ] = False,
 ) -> None:
     """A KRaft metadata quorum in Python: run it, ask it, read its log."""
@@ -49,6 +47,12 @@ def prepare_process() -> None:
 def run(args: list[str]) -> int:
     """The exit status of a command line; messages have been printed."""
     try:
+        if COMPLETION_VARIABLE in os.environ:
+            from importlib import import_module
+
+            import_module(
+                "typer.completion"
+            ).completion_init()  # then the command's parser answers the shell, and runs nothing
         command = typer.main.get_command(app)
         status = _as_status(command(args=args, prog_name="kquorum", standalone_mode=False))
         # The command line's parser makes an exit of a KeyboardInterrupt.

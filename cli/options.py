@@ -48,6 +48,7 @@ Reason = Annotated[
         help="The reason, for the audit note that precedes the change in the log.",
     ),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show the change, and make none.")]
 BootstrapServer = Annotated[
     str | None, typer.Option("--bootstrap-server", "-b", help="Brokers to ask: host:port, comma-separated.")
 ]

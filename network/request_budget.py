@@ -12,11 +12,11 @@ is served, and beyond twice its bytes one after the other, whatever each connect
 and its brokers together (`network.turns.goes_first`) neither waits for that nor counts: it is short, and thousands of
 followers may each wait for the log to grow.
 
-An answer that is made in slices, or in a thread, asks for room before each part. Without room one such answer at a time
-is made, and the next only while peers have less than the budget to read: each would add to what they do not read. The
-bytes of its parts count as soon as they are made. An address gets no further part while its peers have more to read
-than the budget still has for output: half of the budget if it is the only one, less if there are more such addresses.
-So an address whose peers read slowly does not keep the answers of others waiting.
+An answer that is made in slices, or in a thread, and that of a consumer's Fetch asks for room before each part. Without
+room one such answer at a time is made, and the next only while peers have less than the budget to read: each would add
+to what they do not read. The bytes of its parts count as soon as they are made. An address gets no further part while
+its peers have more to read than the budget still has for output: half of the budget if it is the only one, less if
+there are more such addresses. So an address whose peers read slowly does not keep the answers of others waiting.
 
 Kafka reserves the announced size of a frame before reading it. Here only bytes that came count, or a peer could take
 the whole budget with the four bytes that announce a frame.
@@ -90,6 +90,13 @@ class AnswerInMaking:
         go_on, self._go_on = self._go_on, None
         if go_on is not None:
             go_on()
+
+    def give_back(self) -> None:
+        """What was made is given up for now; the answer is made again, after it has asked for room."""
+        if self._budget is not None:
+            self._budget.leave_making(self)
+            self._budget.note_made(-self.made_bytes)
+            self.made_bytes = 0
 
     def end(self) -> None:
         """The answer is whole, and counts as output from now on; or it is given up. More than once changes nothing."""

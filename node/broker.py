@@ -6,7 +6,7 @@ The order of the start is Kafka's: clients cannot connect before the controller 
 import asyncio
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,9 @@ from kquorum.broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRun
 from kquorum.broker.adapters.listener import BrokerListener
 from kquorum.broker.adapters.log_dirs import LogDirWatch
 from kquorum.broker.adapters.topic_creation import AutoTopicCreation
+from kquorum.broker.apis.fetch import kind_of_fetch
 from kquorum.broker.apis.services import BrokerServices
+from kquorum.broker.data_figures import DataFigures
 from kquorum.broker.directory_manager import DirectoryManager
 from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.identity import BrokerIdentity, LifecycleConfig
@@ -36,14 +38,15 @@ from kquorum.metadata.features import SUPPORTED_FEATURES, registration_features
 from kquorum.metadata.image.delta import MetadataDelta
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partitions import warm_columns
+from kquorum.network.request_times import RequestTimes
 from kquorum.network.server import KafkaServer
 from kquorum.node.authorization import gate_of
 from kquorum.node.config.model import NodeConfig
 from kquorum.node.data import BrokerData
 from kquorum.node.endpoints import advertised_brokers
-from kquorum.node.errors import NotRegistered
+from kquorum.node.errors import BrokerGaveUp, LogDirsFailed, NotRegistered
 from kquorum.node.folders import NodeFolders
-from kquorum.node.quorum_member import QuorumMember
+from kquorum.node.quorum_member import Fatal, QuorumMember
 from kquorum.node.servers import advertised, kafka_servers
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.wire.message_schema import R
@@ -76,15 +79,18 @@ class BrokerRole:
         clock: MonotonicWallClock,
         member: QuorumMember,
         feed: ImageFeed,
+        fatal: Fatal,
     ) -> None:
         self._config = config
         self._folders = folders
         self._clock = clock
         self._member = member
         self._feed = feed
+        self._fatal = fatal
         self._cache = feed.cache
         self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.random_source)
         self.servers: list[KafkaServer] = []
+        self.request_times = RequestTimes({ApiKey.FETCH: kind_of_fetch})
         self._runner: LifecycleRunner | None = None
         self._managers: list[ManagerRunner[Any]] = []
         self._listener: BrokerListener | None = None
@@ -128,6 +134,9 @@ class BrokerRole:
 
     def transaction_figures(self) -> TransactionFigures:
         return self._data.transactions.figures()
+
+    def data_figures(self) -> DataFigures:
+        return self._data.figures()
 
     def throttled_replication(self, now_ms: int) -> Mapping[str, float]:
         """Bytes/s of each throttle, by Kafka's word for it."""
@@ -184,6 +193,7 @@ class BrokerRole:
             self._clock.now_ms,
             lambda: self._feed.applied_offset,
             self._config.broker_session_timeout_ms,
+            lambda reason: self._fatal(BrokerGaveUp(self._config.node_id, reason)),
         )
         # After its channel, which goes to the new controller then.
         self._member.leader_observers.append(self._runner.handle_leader_change)
@@ -219,11 +229,24 @@ class BrokerRole:
 
     def _handle_failed_directory(self, directory_id: UUID) -> None:
         """An append or a read failed there, which is noticed before the next look at the directories."""
+        self._end_without_log_dirs({*self._log_dirs.offline, directory_id})
         self._log_dirs.set_offline(directory_id)
+
+    def _end_without_log_dirs(self, failed: Collection[UUID]) -> None:
+        """As in Kafka: the process ends at once, when its last log directory has failed or that of its metadata."""
+        paths = dict(zip(self._folders.log_directory_ids, self._config.log_dirs, strict=True))
+        if all(each in failed for each in paths):
+            names = ", ".join(map(str, paths.values()))
+            self._fatal(LogDirsFailed(f"all log directories have failed ({names})"))
+        elif any(paths[each] == self._config.metadata_log_dir for each in failed):
+            self._fatal(
+                LogDirsFailed(f"the metadata log directory {self._config.metadata_log_dir} has failed")
+            )
 
     def _tell_offline(self, log_dirs: tuple[UUID, ...]) -> None:
         """Reports a failed directory to the controller before any replica could be placed there."""
         assert self._runner is not None, "it started"
+        self._end_without_log_dirs(log_dirs)
         self._directories.set_offline(log_dirs)
         for directory_id in log_dirs:
             self._data.directory_failed(directory_id)
@@ -285,6 +308,7 @@ class BrokerRole:
             lambda: server_features(self._cache.image, SUPPORTED_FEATURES, self._member.driver.kraft_version),
             image=lambda: self._cache.image,
             now_ms=self._clock.now_ms,
+            times=self.request_times,
         )
         for server in servers:
             await server.start()
@@ -325,4 +349,5 @@ class BrokerRole:
             heartbeat_interval_ms=self._config.broker_heartbeat_interval_ms,
             session_timeout_ms=self._config.broker_session_timeout_ms,
             initial_registration_timeout_ms=self._config.initial_broker_registration_timeout_ms,
+            log_dir_failure_timeout_ms=self._config.log_dir_failure_timeout_ms,
         )

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from kquorum.broker.adapters.log.disk_log import DiskLog
@@ -60,6 +60,7 @@ class BrokerLogs:
         self._opening: asyncio.Task[None] | None = None
         # Called when the files of some logs are made, or could not be.
         self.on_made: Callable[[Sequence[TopicPartition]], None] = lambda _made: None
+        self._is_changing = False
         self.preferred: Callable[[TopicPartition], UUID | None] = lambda _partition: None
         """The directory that an administrator asked for before there was a log."""
 
@@ -125,6 +126,17 @@ class BrokerLogs:
         return manager.get_or_create(
             *topic_partition, topic_id, now_ms=self._now_ms(), directory_id=directory_id, is_new=is_new
         )
+
+    def change_configs(self, topics: Iterable[str]) -> None:
+        """Their open logs obey the new ones: of some topics at once, of others in later turns of the loop."""
+        has_more = self._manager.change_configs(topics)
+        if has_more and not self._is_changing:
+            asyncio.get_running_loop().call_soon(self._change_more)
+        self._is_changing = self._is_changing or has_more
+
+    def _change_more(self) -> None:
+        self._is_changing = False
+        self.change_configs(())
 
     def delete(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
         found = self._manager.get(*topic_partition)

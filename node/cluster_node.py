@@ -45,6 +45,7 @@ class ClusterNode:
     ) -> None:
         self.config = config
         self.clock = clock
+        self._fatal = fatal
         self.member = QuorumMember(config, folders, clock, fatal)
         # Of committed records that could not be replayed.
         self.skipped_records = 0
@@ -165,7 +166,7 @@ class ClusterNode:
         # A node that is only a controller starts a fifth sooner without a broker's modules.
         from kquorum.node.broker import BrokerRole
 
-        return BrokerRole(self.config, folders, self.clock, self.member, self._feed())
+        return BrokerRole(self.config, folders, self.clock, self.member, self._feed(), self._fatal)
 
     def _feed(self) -> ImageFeed:
         """Where the broker's images come from: its own reading of the log, or the controller's."""

@@ -11,6 +11,7 @@ from kquorum.metadata.controller.config import ControllerConfig
 from kquorum.metadata.controller.controller import Controller
 from kquorum.metadata.features import SUPPORTED_FEATURES, registration_features
 from kquorum.metadata.image.partitions import warm_columns
+from kquorum.network.request_times import RequestTimes
 from kquorum.network.server import KafkaServer
 from kquorum.node.authorization import LoadWatch, gate_of
 from kquorum.node.broker_watch import BrokerWatch
@@ -45,6 +46,7 @@ class ControllerRole:
         self.fault_count = 0
         self._listener: ControllerListener | None = None
         self.servers: list[KafkaServer] = []
+        self.request_times = RequestTimes()
         self._registrar = self._new_registrar()
         self._registration: asyncio.Task[None] | None = None
         self.controller.publishers.append(lambda image, _: self._registrar.handle_image(image))
@@ -88,6 +90,7 @@ class ControllerRole:
             image=lambda: controller.committed_image,
             now_ms=self._clock.now_ms,
             admission=listener.admit,
+            times=self.request_times,
         )
         for server in servers:
             await server.start()

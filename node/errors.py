@@ -25,6 +25,25 @@ class NotRegistered(NodeError):
         )
 
 
+class BrokerGaveUp(NodeError):
+    """The broker ran, and ends by itself."""
+
+    def __init__(self, broker_id: int, reason: str) -> None:
+        super().__init__(
+            f"broker {broker_id} ends: {reason}; it must not go on leading what lies there: check that a majority of "
+            "the voters runs and can be reached, then start the node again"
+        )
+
+
+class LogDirsFailed(NodeError):
+    """The broker has no log directory left, or none for its metadata log."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the broker ends: {reason}; the log file says what failed: check the disk, then start the node again"
+        )
+
+
 class SnapshotUnusable(DamagedInput):
     """Its bytes are whole, but do not make a state."""
 

@@ -1,10 +1,12 @@
 """What a node tells of itself, and as the active controller of the brokers, over gRPC."""
 
+import asyncio
 from collections.abc import Sequence
 
-from kquorum.metadata.grpc.quorum.service import BrokerLife, NodeStatus
+from kquorum.metadata.grpc.quorum.service import BrokerLife, HostFacts, NodeStatus
 from kquorum.metadata.grpc.source import NotTheLeader
 from kquorum.metadata.members import BrokerProgress, progress_of_brokers
+from kquorum.node.host_facts import host_facts
 from kquorum.node.observability.health import why_not_ready
 from kquorum.node.running_node import RunningNode
 from kquorum.raft.errors import NotLeaderError
@@ -31,6 +33,12 @@ class NodeMembersSource:
             leader_id=node.member.driver.leader_id,
             broker=self._life(),
         )
+
+    async def host_facts(self) -> HostFacts:
+        config = self._node.config
+        folders = dict.fromkeys((config.metadata_log_dir, *config.log_dirs))
+        # In a thread: a disk that does not answer must not hold up the node.
+        return await asyncio.to_thread(host_facts, folders)
 
     def leader_epoch(self) -> int:
         return self._node.member.driver.leader_epoch

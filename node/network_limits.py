@@ -21,6 +21,8 @@ _RESERVED_DESCRIPTORS = 256
 _DESCRIPTORS_MAX = 1_048_576
 # Of the descriptors that connections may have, for gRPC: tools, and members that are no brokers of Kafka's.
 _GRPC_SHARE = 4
+# Of all descriptors, for segments of partitions: one that is closed is opened again at its next use.
+_SEGMENTS_SHARE = 4
 # The client's connection, and both ends of that between the front and gRPC.
 _FILES_OF_GRPC_CONNECTION = 3
 # An envelope is that much larger than the request inside, at the most: headers, the client's principal and address.
@@ -68,8 +70,12 @@ _OF_GROUPS = (
     ApiKey.SYNC_GROUP,
 )
 _GROUP_ELEMENTS = 20_000
+# The transaction coordinator looks each partition up, and brokers name the transactions of their producers.
+_OF_TRANSACTIONS = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT)
+_TRANSACTION_ELEMENTS = 10_000
 # Of these a broker looks up each partition, some 5 microseconds each beside what is done in slices.
 _OF_RECORDS = (
+    ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.DELETE_RECORDS,
     ApiKey.DESCRIBE_LOG_DIRS,
     ApiKey.DESCRIBE_PRODUCERS,
@@ -116,6 +122,7 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
     by_api: dict[int, int] = dict.fromkeys(_COSTLY, most // 4)
     by_api |= dict.fromkeys(_SMALL, min(most, _SMALL_ELEMENTS))
     by_api |= dict.fromkeys(_OF_GROUPS, min(most, _GROUP_ELEMENTS))
+    by_api |= dict.fromkeys(_OF_TRANSACTIONS, min(most, _TRANSACTION_ELEMENTS))
     by_api |= dict.fromkeys(_OF_RECORDS, min(most, _RECORDS_ELEMENTS))
     bytes_by_api: dict[int, int] = {
         api_key: _USUAL_BYTES for api_key in ApiKey if api_key not in _WITHOUT_USUAL
@@ -204,6 +211,11 @@ def _files_before_refusal() -> int:
     for, could take more together than there is. Half of the reserve is for what is open besides connections."""
     most = open_files()
     return most - (most - _for_all_listeners(most)) // 2
+
+
+def segments_open() -> int:
+    """How many segments of partitions may have their file open, of all log directories together."""
+    return max(open_files() // _SEGMENTS_SHARE, 1)
 
 
 def open_files() -> int:

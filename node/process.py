@@ -41,11 +41,14 @@ class Node(Protocol):
         ...
 
 
-def run_node(cluster: ClusterConfig, node_id: int) -> None:
+def run_node(
+    cluster: ClusterConfig, node_id: int, new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> None:
     """Blocks until SIGTERM or SIGINT, then stops in order; a second signal ends the process at once.
 
     Prints one line `HH:MM:SS kquorum node N ready: ...` on standard output when the node serves. What the environment
     refuses is raised as the adapters' exceptions (folder, port, disk), each naming the thing and the remedy.
+    `new_loop` makes the event loop in place of uvloop's own.
     """
     config = cluster.node(node_id)
     if not __debug__:
@@ -58,7 +61,7 @@ def run_node(cluster: ClusterConfig, node_id: int) -> None:
             logging_ = NodeLogging(config.metadata_log_dir, node_id)
             logging_.start()
             try:
-                _run(config, folders, clock, stop_signals)
+                _run(config, folders, clock, stop_signals, new_loop)
             finally:
                 logging_.stop()
         finally:
@@ -119,7 +122,11 @@ class _StopSignals:
 
 
 def _run(
-    config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, stop_signals: _StopSignals
+    config: NodeConfig,
+    folders: NodeFolders,
+    clock: MonotonicWallClock,
+    stop_signals: _StopSignals,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None,
 ) -> None:
     import uvloop
 
@@ -129,7 +136,8 @@ def _run(
         log.warning("%s", note)
     POSIX.spares.hold(_SPARE_DESCRIPTORS)
     try:
-        uvloop.run(_Life(config, folders, clock, stop_signals).run())
+        life = _Life(config, folders, clock, stop_signals)
+        uvloop.run(life.run(), loop_factory=new_loop or uvloop.new_event_loop)  # type: ignore[arg-type]
     except (EnvironmentFault, NetworkError, NodeError) as error:
         log.critical("%s", error)
         raise

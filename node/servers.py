@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.quota_precedence import ConnectionRates
 from kquorum.network.api_versions import ServerFeatures
+from kquorum.network.request_times import RequestTimes
 from kquorum.network.requests import Admission, admit_all
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.names import PROTOCOLS
@@ -49,6 +50,7 @@ def kafka_servers(
     image: Callable[[], MetadataImage],
     now_ms: Callable[[], int],
     admission: Admission = admit_all,
+    times: RequestTimes,
 ) -> list[KafkaServer]:
     """`image` has the credentials of users and the quotas of addresses. Raises SecurityConfigError, which
     `check_security` has found before."""
@@ -59,7 +61,7 @@ def kafka_servers(
         KafkaServer(
             host=listener.host,
             port=listener.port,
-            handler=handler,
+            handler=times.measured(handler),
             supported=supported,
             listener_name=listener.name,
             limits=server_limits(config, listener),

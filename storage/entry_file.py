@@ -239,6 +239,12 @@ class AbortedIndex(EntryFile):
     ) -> None:
         self.add(0, producer_id, first_offset, last_offset, last_stable_offset)
 
+    @property
+    def content(self) -> bytearray:
+        """All entries as they are in the file; not to be changed, nor kept: an entry that is added would have no room
+        while it is exported."""
+        return self._loaded()
+
     def keep_below(self, offset: int) -> None:
         if len(self):
             self.keep(bisect_left(range(len(self)), offset, key=lambda index: self.at(index)[3]))

@@ -26,16 +26,20 @@ class FolderRefused(EnvironmentFault):
 
 
 class StorageFailed(EnvironmentFault):
-    """The operating system refused to read or write. Fatal: what reached the disk is unknown from here on."""
+    """The operating system refused to read or write. Fatal: what reached the disk is unknown from here on.
+
+    `reason` says what was refused, without the remedy.
+    """
 
     def __init__(self, action: str, path: Path, error: OSError) -> None:
         self.path = path
         self.error = error
+        self.reason = f"cannot {action} {path}: {error.strerror or error}"
         remedy = permission_remedy(path, error) or (
             "the node stops, because it no longer knows what is on the disk: check the disk and its free space, then "
             "start the node again"
         )
-        super().__init__(f"cannot {action} {path}: {error.strerror or error}; {remedy}")
+        super().__init__(f"{self.reason}; {remedy}")
 
 
 class StorageFull(StorageFailed):
@@ -48,10 +52,10 @@ class StorageFull(StorageFailed):
     def __init__(self, action: str, path: Path, error: OSError) -> None:
         self.path = path
         self.error = error
+        self.reason = f"cannot {action} {path}: {error.strerror or error}"
         EnvironmentFault.__init__(
             self,
-            f"cannot {action} {path}: {error.strerror or error}; nothing of it was kept: make space on that file "
-            "system (or raise the quota)",
+            f"{self.reason}; nothing of it was kept: make space on that file system (or raise the quota)",
         )
 
 

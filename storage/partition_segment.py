@@ -21,6 +21,7 @@ from kquorum.storage.entry_file import (
 from kquorum.storage.errors import StorageFailed, is_no_space, storage_failure
 from kquorum.storage.file_system import POSIX, FileSystem
 from kquorum.storage.mapped_file import map_file
+from kquorum.storage.open_segments import OpenSegments
 from kquorum.storage.segment import segment_path
 from kquorum.wire.data_batch import check_data_batch, read_data_header
 from kquorum.wire.errors import DecodeError
@@ -43,7 +44,8 @@ class BadBatch(Exception):
 
 class PartitionSegment:
     """`size` is its length in bytes; `next_offset` the offset behind its last batch, known once `find_end` or an append
-    told it. Files are opened at their first use.
+    told it. Files are opened at their first use, and
+    may be closed between two uses.
 
     Appending, reading and truncating belong to one thread; `sync` may run in another meanwhile.
     """
@@ -56,9 +58,12 @@ class PartitionSegment:
         *,
         index_interval_bytes: int = 4096,
         suffix: str = "",
+        open_segments: OpenSegments | None = None,
     ) -> None:
-        """`suffix` comes behind the names of files that are not of the log yet."""
+        """`suffix` comes behind the names of files that are not of the log yet. `open_segments` bounds how many
+        segments have their file open at a time; None: it does not count this one."""
         self._fs = fs
+        self._open_segments = OpenSegments() if open_segments is None else open_segments
         self.base_offset = base_offset
         self.index_interval_bytes = index_interval_bytes
         plain = segment_path(folder, base_offset)
@@ -88,13 +93,15 @@ class PartitionSegment:
         self.close_files()
         self.aborted.remove()
         try:
-            self._descriptor = self._fs.open_for_long(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-            )
+            self._descriptor = self._opened(os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         except OSError as error:
             raise storage_failure("create", self.path, error) from error
-        self.offsets.create()
-        self.times.create()
+        try:
+            self.offsets.create()
+            self.times.create()
+        except StorageFailed:
+            self.close_files()
+            raise
         self.size = 0
         self.next_offset = self.base_offset
         self.opened_ms = now_ms
@@ -120,10 +127,25 @@ class PartitionSegment:
     def descriptor(self) -> int:
         if self._descriptor is None:
             try:
-                self._descriptor = self._fs.open_for_long(self.path, os.O_RDWR | os.O_APPEND)
+                self._descriptor = self._opened(os.O_RDWR | os.O_APPEND)
             except OSError as error:
                 raise StorageFailed("open", self.path, error) from error
+        else:
+            self._open_segments.used(self)
         return self._descriptor
+
+    def _opened(self, flags: int) -> int:
+        """Raises OSError."""
+        return self._open_segments.open(
+            self,
+            lambda: self._fs.open_for_long(self.path, flags),
+            lambda: self._fs.open(self.path, flags),
+        )
+
+    def count_among(self, open_segments: OpenSegments) -> None:
+        """It was made by itself, and belongs to a log from now on."""
+        self.close_files()
+        self._open_segments = open_segments
 
     @property
     def is_empty(self) -> bool:
@@ -400,6 +422,7 @@ class PartitionSegment:
         if self._descriptor is not None:
             self._fs.close(self._descriptor)
             self._descriptor = None
+            self._open_segments.closed(self)
 
     def close(self) -> None:
         """Raises StorageFull or StorageFailed; the descriptor is closed in any case."""

@@ -60,10 +60,17 @@ class RetiredFiles:
 
     def remove_due(self) -> None:
         """Remove what has waited long enough; raises StorageFailed."""
-        while self._waiting and self._waiting[0][0] <= self._now_ms():
+        for path in self.take_due():
+            remove_file(path, self._fs)
+
+    def take_due(self, most: int | None = None) -> list[Path]:
+        """Those that have waited long enough, `most` at once, for the caller to remove: in a thread, say."""
+        found: list[Path] = []
+        while self._waiting and self._waiting[0][0] <= self._now_ms() and len(found) != most:
             _due_ms, _, path, close = heapq.heappop(self._waiting)
             close()
-            remove_file(path, self._fs)
+            found.append(path)
+        return found
 
     def remove_all(self) -> None:
         """Remove them at once: space is short. Raises StorageFailed."""

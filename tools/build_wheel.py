@@ -9,6 +9,7 @@ manifest, where `kquorum.compiled` finds them; `KQUORUM_COMPILED=0` runs the sou
 import argparse
 import base64
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from kquorum.cli.version import commit_text
 from kquorum.compiled import MANIFEST, PACKAGED, use
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +46,7 @@ def pure_wheel(out: Path) -> Path:
             "--no-deps",
         ]
         command += ["--no-build-isolation", "--wheel-dir", str(made), str(sources)]
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, env={**os.environ, "KQUORUM_COMMIT": commit_text() or ""})
         (wheel,) = made.iterdir()
         out.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy(wheel, out / wheel.name))

@@ -76,8 +76,10 @@ class LifecycleRunner:
         now_ms: Callable[[], int],
         applied_offset: Callable[[], int],
         session_timeout_ms: int,
+        gave_up: Callable[[str], None] = lambda _reason: None,
     ) -> None:
-        """`session_timeout_ms` is for a message: how long the controllers count on a broker that fell silent."""
+        """`session_timeout_ms` is for a message: how long the controllers count on a broker that fell silent. `gave_up`
+        hears why a broker that ran ends by itself."""
         self._lifecycle = lifecycle
         self._refusals = Refusals(now_ms, session_timeout_ms)
         self._channel = channel
@@ -87,6 +89,7 @@ class LifecycleRunner:
         self._waiting: list[tuple[frozenset[BrokerState], asyncio.Future[BrokerState]]] = []
         self._logged_state = lifecycle.state
         self._logged_fenced = True
+        self._gave_up = gave_up
 
     def start(self) -> None:
         self._lifecycle.start(self._now_ms())
@@ -168,7 +171,10 @@ class LifecycleRunner:
         state = self._lifecycle.state
         if state is not self._logged_state:
             log.info("the broker is %s (broker epoch %d)", state.value, self._lifecycle.broker_epoch)
+            was_running = self._logged_state in (BrokerState.RUNNING, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self._logged_state = state
+            if was_running and state is BrokerState.SHUTTING_DOWN and self._lifecycle.failure is not None:
+                self._gave_up(self._lifecycle.failure)
         if state is BrokerState.RUNNING:
             self._tell_fencing()
         for states, future in self._waiting:

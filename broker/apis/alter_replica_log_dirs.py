@@ -31,10 +31,11 @@ from kquorum.wire.protocol.headers import EncodedBody, encode_body
 from kquorum.wire.uuids import ZERO_UUID
 
 log = logging.getLogger("broker.replica")
+_IN_A_SLICE: Final = 500
 
 
 def _begin(context: RequestContext, request: AlterReplicaLogDirsRequest, services: BrokerServices) -> Advance:
-    """One partition in each slice: the log that it begins takes the disk a moment."""
+    """A partition that moves ends its slice: the log that it begins takes the disk a moment."""
     is_allowed = services.access(context).allows_on_cluster(Operation.ALTER)
     moves, usages = services.data.moves, services.data.partitions.directories()
     by_path = {usage.path: directory_id for directory_id, usage in usages.items()}
@@ -49,14 +50,14 @@ def _begin(context: RequestContext, request: AlterReplicaLogDirsRequest, service
     outcomes: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
 
     def advance() -> EncodedBody | None:
-        for topic_partition, directory_id in asked:
+        for number, (topic_partition, directory_id) in enumerate(asked, start=1):
             code = ErrorCode.cluster_authorization_failed
             if is_allowed and moves is not None:
                 code = _move(services, moves, topic_partition, directory_id, usages)
             outcomes.setdefault(topic_partition.topic, []).append(
                 AlterReplicaLogDirPartitionResult(partition_index=topic_partition.partition, error_code=code)
             )
-            if code is ErrorCode.none:
+            if code is ErrorCode.none or number == _IN_A_SLICE:
                 return None
         services.data.settle_soon()
         return EncodedBody(encode_body(_response(outcomes), context.header.api_version))

@@ -95,6 +95,8 @@ API: Final = Deferred(ApiKey.DELETE_RECORDS, Authorized.IN_HANDLER, handle=handl
 class _DeletionWait(Wait):
     """Until the followers' logs begin where the leader's does. A replica whose broker is gone holds nothing up."""
 
+    operation = "DeleteRecords"
+
     def __init__(
         self, outcomes: Outcomes, answer: Callable[[], None], end: Callable[[], None], deadline_ms: int
     ) -> None:

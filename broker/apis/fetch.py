@@ -6,7 +6,7 @@ read found; no byte of them is copied or looked at here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -43,8 +43,19 @@ _FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 _FIRST_VERSION_WITH_IDS: Final = 13
 _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 _FIRST_VERSION_WITH_NODES: Final = 16
+# Partitions, of what is cheap for each: a session has thousands of them, and its Fetch a few bytes.
+_IN_A_STEP: Final = 100
 # About what a partition takes in an answer besides its records, as the quota of bytes counts it.
 _PARTITION_BYTES: Final = 60
+
+# Topics that a client made up, and those that it may not know of.
+_UNKNOWN: Final = frozenset(
+    {
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.topic_authorization_failed,
+    }
+)
 
 Reply = Callable[[Answer], None]
 
@@ -57,8 +68,8 @@ class _Fetch:
     services: BrokerServices
     session: FetchContext
     bounds: FetchBounds
-    # By partition of the session's order: an error, or None where it is to be read.
-    refused: Sequence[ErrorCode | None]
+    # By partition of the session's order: an error, or None where it is to be read. Filled before anything is read.
+    refused: list[ErrorCode | None]
     reply: Reply
 
     @property
@@ -77,12 +88,62 @@ class _Fetch:
             )
         return found
 
+    def begin(self, max_wait_ms: int, may_all: bool | None) -> None:
+        """`may_all`: whether a follower has its right; None for a consumer, who needs one on each topic."""
+        data = self.services.data
+        turn = data.slices.turn
+
+        def read() -> None:
+            if not self.is_throttled():
+                self.read(partial(self.answer_or_wait, max_wait_ms, turn), counts=True)
+
+        data.slices.run(self._refusing(may_all), read, self.end)
+
     def read(self, then: Callable[[list[FetchedData]], None], *, counts: bool) -> None:
-        data, found = self.services.data, list[FetchedData]()
-        steps = reading(data.now_ms, self.interesting, self.bounds, self.find, found, counts=counts)
-        data.slices.run(steps, lambda: then(found), self.end)
+        """When the budget has room for the records of a consumer: sixty bytes of a request ask for megabytes, and a
+        peer that does not read them would fill the memory with a few hundred connections."""
+        data, found, making = self.services.data, list[FetchedData](), self.context.making
+        forget = self.context.when_gone(making.go_on_anyway)
+
+        def go_on() -> None:
+            if self.context.is_gone():
+                self.end()
+            elif self.bounds.is_follower or making.may_go_on(go_on):
+                forget()
+                data.slices.run(steps(), lambda: then(found), self.end)
+
+        def steps() -> Iterator[None]:
+            asked = self.interesting
+            for _ in reading(data.now_ms, asked, self.bounds, self.find, found, counts=counts):
+                if found[-1].size_bytes:
+                    making.note_made(found[-1].size_bytes)
+                yield
+
+        go_on()
+
+    def _refusing(self, may_all: bool | None) -> Iterator[None]:
+        access, image = self.services.access(self.context), self.services.cache.image
+        partitions = self.session.partitions
+        is_allowed: dict[str, bool] = {}
+        for number, each in enumerate(partitions):
+            if number and number % _IN_A_STEP == 0:
+                yield
+            if each.topic is None:
+                # Ids tell nothing, so this comes before any authorization.
+                self.refused.append(ErrorCode.unknown_topic_id)
+                continue
+            allowed = is_allowed.get(each.topic) if may_all is None else may_all
+            if allowed is None:
+                allowed = is_allowed[each.topic] = access.allows_on_topic(Operation.READ, each.topic)
+            if not allowed:
+                self.refused.append(ErrorCode.topic_authorization_failed)
+            elif not self.services.data.is_known(image, each.topic, each.partition):
+                self.refused.append(ErrorCode.unknown_topic_or_partition)
+            else:
+                self.refused.append(None)
 
     def end(self) -> None:
+        self.context.making.end()
         self.reply(None)
 
     def answer_again(self) -> None:
@@ -115,6 +176,7 @@ class _Fetch:
         if wait.has_enough and data.slices.turn != turn:
             self.answer_again()
             return
+        self.context.making.give_back()
         wait.forget = self.context.when_gone(lambda: data.waits.abandon(wait))
         data.wait(wait, self.context.connection_id, self.context.park)
 
@@ -152,25 +214,53 @@ class _Fetch:
         return throttle_ms
 
     def answer(self, found: Sequence[FetchedData]) -> None:
+        self.services.data.slices.run(self._answering(found), lambda: None, self.end)
+
+    def _answering(self, found: Sequence[FetchedData]) -> Iterator[None]:
         read = iter(found)
-        answers = [
-            FetchedData(asked, error) if error is not None else next(read)
-            for asked, error in zip(self.session.partitions, self.refused, strict=True)
-        ]
-        news = [
-            FetchNews(
-                partition=each.asked,
-                error=each.error,
-                high_watermark=each.high_watermark,
-                log_start_offset=each.log_start_offset,
-                has_records=each.size_bytes > 0,
-                has_to_be_told=each.diverging is not None or each.preferred_replica >= 0,
+        answers: list[FetchedData] = []
+        news: list[FetchNews] = []
+        for asked, refusal in zip(self.session.partitions, self.refused, strict=True):
+            if answers and len(answers) % _IN_A_STEP == 0:
+                yield
+            each = FetchedData(asked, refusal) if refusal is not None else next(read)
+            answers.append(each)
+            news.append(
+                FetchNews(
+                    partition=asked,
+                    error=each.error,
+                    high_watermark=each.high_watermark,
+                    log_start_offset=each.log_start_offset,
+                    has_records=each.size_bytes > 0,
+                    has_to_be_told=each.diverging is not None or each.preferred_replica >= 0,
+                )
             )
-            for each in answers
-        ]
         error, session_id, is_in_answer = self.session.answer(self.services.data.now_ms(), news)
         told = [each for each, is_in in zip(answers, is_in_answer, strict=True) if is_in]
-        self.reply(self._response(error, session_id, told, self._charge(told)))
+        self._count(told)
+        throttle_ms = self._charge(told)
+        if len(told) > _IN_A_STEP:
+            yield
+        response = FetchResponse()
+        yield from self._filling(response, told)
+        response.error_code, response.session_id = error, session_id
+        response.throttle_time_ms = throttle_ms
+        # What was read counts as output from now on.
+        self.context.making.end()
+        self.reply(response)
+
+    def _count(self, told: Sequence[FetchedData]) -> None:
+        traffic = self.services.data.traffic
+        if self.bounds.is_follower:
+            traffic.replication_bytes_out += sum(each.size_bytes for each in told)
+            return
+        for each in told:
+            is_unknown = each.asked.topic is None or each.error in _UNKNOWN
+            counters = traffic.of_unknown_topics if is_unknown else traffic.of(each.asked.topic or "")
+            counters.fetch_requests += 1
+            if each.error is not ErrorCode.none:
+                counters.failed_fetch_requests += 1
+            counters.bytes_out += each.size_bytes
 
     def _count_throttled(self, told: Sequence[FetchedData]) -> None:
         """What replicas get that are in sync counts, too; they do not wait for it."""
@@ -187,42 +277,37 @@ class _Fetch:
         if size_bytes:
             throttle.record(data.now_ms(), size_bytes)
 
-    def _response(
-        self, error: ErrorCode, session_id: int, told: Sequence[FetchedData], throttle_ms: int
-    ) -> FetchResponse:
+    def _filling(self, response: FetchResponse, told: Sequence[FetchedData]) -> Iterator[None]:
         version = self.context.header.api_version
-        leaders: dict[int, CurrentLeader] = {}
-        if version >= _FIRST_VERSION_WITH_NODES and not self.bounds.is_follower:
-            for index, each in enumerate(told):
-                if each.error in MOVED and each.asked.topic is not None:
-                    leader = current_leader(self.services, each.asked.topic, each.asked.partition)
-                    if leader is not None:
-                        leaders[index] = leader
+        names_leaders = version >= _FIRST_VERSION_WITH_NODES and not self.bounds.is_follower
+        leaders: list[CurrentLeader] = []
         # Only neighbours of one topic share an entry, for the order is that of the reading.
         topics: list[tuple[str, UUID, list[fetch.PartitionData]]] = []
-        for index, each in enumerate(told):
+        for number, each in enumerate(told):
+            if number and number % _IN_A_STEP == 0:
+                yield
+            leader = None
+            if names_leaders and each.error in MOVED and each.asked.topic is not None:
+                leader = current_leader(self.services, each.asked.topic, each.asked.partition)
+                if leader is not None:
+                    leaders.append(leader)
             name, topic_id = each.asked.topic or "", each.asked.topic_id
             if not topics or topics[-1][:2] != (name, topic_id):
                 topics.append((name, topic_id, []))
-            topics[-1][2].append(_partition_data(each, leaders.get(index), version))
-        return FetchResponse(
-            throttle_time_ms=throttle_ms,
-            error_code=error,
-            session_id=session_id,
-            responses=tuple(
-                [
-                    fetch.FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
-                    for name, topic_id, partitions in topics
-                ]
-            ),
-            node_endpoints=tuple(
-                [
-                    fetch.NodeEndpoint(
-                        node_id=node.node_id, host=node.endpoint.host, port=node.endpoint.port, rack=node.rack
-                    )
-                    for node in leader_nodes(self.services, self.context.listener_name, leaders.values())
-                ]
-            ),
+            topics[-1][2].append(_partition_data(each, leader, version))
+        response.responses = tuple(
+            [
+                fetch.FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
+                for name, topic_id, partitions in topics
+            ]
+        )
+        response.node_endpoints = tuple(
+            [
+                fetch.NodeEndpoint(
+                    node_id=node.node_id, host=node.endpoint.host, port=node.endpoint.port, rack=node.rack
+                )
+                for node in leader_nodes(self.services, self.context.listener_name, leaders)
+            ]
         )
 
 
@@ -251,11 +336,7 @@ def handle_fetch(
         reply(FetchResponse(error_code=session.error))
         return
     may_all = is_follower if bounds.is_follower else None
-    refused = _refused(context, services, session.partitions, may_all=may_all)
-    under_way = _Fetch(context, services, session, bounds, refused, reply)
-    if under_way.is_throttled():
-        return
-    under_way.read(partial(under_way.answer_or_wait, request.max_wait_ms, data.slices.turn), counts=True)
+    _Fetch(context, services, session, bounds, [], reply).begin(request.max_wait_ms, may_all)
 
 
 # READ on each topic; CLUSTER_ACTION on the cluster for followers.
@@ -307,36 +388,6 @@ def _bounds(context: RequestContext, request: FetchRequest, services: BrokerServ
     )
 
 
-def _refused(
-    context: RequestContext,
-    services: BrokerServices,
-    partitions: Sequence[FetchedPartition],
-    *,
-    may_all: bool | None,
-) -> list[ErrorCode | None]:
-    """`may_all`: whether a follower has its right; None for a consumer, who needs one on each topic."""
-    access, image, data = services.access(context), services.cache.image, services.data
-    is_allowed: dict[str, bool] = {}
-    if may_all is not None:
-        is_allowed = {each.topic: may_all for each in partitions if each.topic is not None}
-    errors: list[ErrorCode | None] = []
-    for each in partitions:
-        if each.topic is None:
-            # Ids tell nothing, so this comes before any authorization.
-            errors.append(ErrorCode.unknown_topic_id)
-            continue
-        allowed = is_allowed.get(each.topic)
-        if allowed is None:
-            allowed = is_allowed[each.topic] = access.allows_on_topic(Operation.READ, each.topic)
-        if not allowed:
-            errors.append(ErrorCode.topic_authorization_failed)
-        elif not data.is_known(image, each.topic, each.partition):
-            errors.append(ErrorCode.unknown_topic_or_partition)
-        else:
-            errors.append(None)
-    return errors
-
-
 def _partition_data(found: FetchedData, leader: CurrentLeader | None, version: int) -> fetch.PartitionData:
     error = found.error
     if error is ErrorCode.kafka_storage_error and version < _FIRST_VERSION_WITH_STORAGE_ERROR:
@@ -372,3 +423,9 @@ def _joined(pieces: Sequence[bytes | memoryview]) -> Records:
     if len(pieces) == 1:
         return pieces[0]
     return b"".join(pieces)
+
+
+def kind_of_fetch(request: FetchRequest) -> str:
+    """The times of consumers and of followers are measured apart, under Kafka's names."""
+    is_of_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    return "FetchFollower" if is_of_follower else "FetchConsumer"

@@ -7,7 +7,7 @@ log.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -47,44 +47,54 @@ _IN_A_SLICE: Final = 500
 def begin_list_offsets(
     context: RequestContext, request: ListOffsetsRequest, services: BrokerServices
 ) -> Advance:
-    """In slices: to find a time may take as long as to decompress a batch, and a few bytes of a request ask for it."""
+    """In slices: to find a time may take as long as to decompress a batch, or to pass over millions of them, and a few
+    bytes of a request ask for it."""
     access = services.client_access(context)
     version = context.header.api_version
     named = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
-    left = ((topic, each) for topic in request.topics for each in topic.partitions)
     allowed = {topic.name: access.may_describe(topic.name) for topic in request.topics}
     answers: list[list_offsets.ListOffsetsPartitionResponse] = []
 
     def listed(
         topic: list_offsets.ListOffsetsTopic, asked: list_offsets.ListOffsetsPartition
-    ) -> list_offsets.ListOffsetsPartitionResponse:
-        error = ErrorCode.none
+    ) -> Iterator[None]:
+        """Adds to `answers`; each step is the end of a slice."""
         found = _NOT_FOUND
-        if not allowed[topic.name]:
-            error = ErrorCode.topic_authorization_failed
-        elif named[topic.name, asked.partition_index] > 1:
-            error = ErrorCode.invalid_request
-        elif asked.timestamp < 0 and _SINCE.get(asked.timestamp, version + 1) > version:
-            error = ErrorCode.unsupported_version
-        else:
-            error, found = _look_up(services, topic.name, asked, request, version)
-        return list_offsets.ListOffsetsPartitionResponse(
-            partition_index=asked.partition_index,
-            error_code=error,
-            timestamp=found.timestamp_ms,
-            offset=found.offset,
-            leader_epoch=found.leader_epoch,
+        error = _refusal(
+            asked,
+            version,
+            is_allowed=allowed[topic.name],
+            is_repeated=named[topic.name, asked.partition_index] > 1,
+        )
+        search_from = 0 if error is ErrorCode.none else None
+        while search_from is not None:
+            error, found, search_from = _look_up(services, topic.name, asked, request, version, search_from)
+            if error is ErrorCode.none and asked.timestamp not in _WITHOUT_SEARCH:
+                yield
+        answers.append(
+            list_offsets.ListOffsetsPartitionResponse(
+                partition_index=asked.partition_index,
+                error_code=error,
+                timestamp=found.timestamp_ms,
+                offset=found.offset,
+                leader_epoch=found.leader_epoch,
+            )
         )
 
+    def slices() -> Iterator[None]:
+        for topic in request.topics:
+            for asked in topic.partitions:
+                yield from listed(topic, asked)
+                if len(answers) % _IN_A_SLICE == 0:
+                    yield
+
+    left = slices()
+
     def advance() -> EncodedBody | None:
-        for topic, asked in islice(left, _IN_A_SLICE):
-            answers.append(answer := listed(topic, asked))
-            if answer.error_code is ErrorCode.none and asked.timestamp not in _WITHOUT_SEARCH:
-                return None
-            if len(answers) % _IN_A_SLICE == 0:
-                return None
+        for _ in left:
+            return None
         return EncodedBody(encode_body(_response(request, answers), version))
 
     return advance
@@ -92,6 +102,18 @@ def begin_list_offsets(
 
 # DESCRIBE on each topic.
 API: Final = Sliced(ApiKey.LIST_OFFSETS, Authorized.IN_HANDLER, begin=begin_list_offsets)
+
+
+def _refusal(
+    asked: list_offsets.ListOffsetsPartition, version: int, *, is_allowed: bool, is_repeated: bool
+) -> ErrorCode:
+    if not is_allowed:
+        return ErrorCode.topic_authorization_failed
+    if is_repeated:
+        return ErrorCode.invalid_request
+    if asked.timestamp < 0 and _SINCE.get(asked.timestamp, version + 1) > version:
+        return ErrorCode.unsupported_version
+    return ErrorCode.none
 
 
 def _response(
@@ -116,7 +138,10 @@ def _look_up(
     asked: list_offsets.ListOffsetsPartition,
     request: ListOffsetsRequest,
     version: int,
-) -> tuple[ErrorCode, TimestampedOffset]:
+    search_from: int,
+) -> tuple[ErrorCode, TimestampedOffset, int | None]:
+    """The error, what was found, and the offset from which to search on. Between two slices the partition may have gone
+    elsewhere, so all is asked again."""
     replica_id = request.replica_id
     isolation = Isolation.LOG_END
     if replica_id == _CONSUMER:
@@ -125,18 +150,20 @@ def _look_up(
     try:
         partition = services.data.find(services.cache.image, topic, asked.partition_index)
         partition.check_readable(asked.current_leader_epoch, leader_only=replica_id != _DEBUGGING_REPLICA)
-        found = _found(partition, asked.timestamp, bound_of(partition, isolation))
+        found = _found(partition, asked.timestamp, bound_of(partition, isolation), search_from)
     except LogError as error:
-        return type(error).error_code, _NOT_FOUND
+        return type(error).error_code, _NOT_FOUND, None
+    if isinstance(found, int):
+        return ErrorCode.none, _NOT_FOUND, found
     if (
         replica_id == _CONSUMER
         and _may_go_back(partition)
         and (asked.timestamp == LATEST or found.offset < 0)
     ):
         if version < _FIRST_VERSION_WITH_NOT_AVAILABLE:
-            return ErrorCode.leader_not_available, _NOT_FOUND
-        return ErrorCode.offset_not_available, _NOT_FOUND
-    return ErrorCode.none, found
+            return ErrorCode.leader_not_available, _NOT_FOUND, None
+        return ErrorCode.offset_not_available, _NOT_FOUND, None
+    return ErrorCode.none, found, None
 
 
 def _may_go_back(partition: Partition) -> bool:
@@ -145,8 +172,8 @@ def _may_go_back(partition: Partition) -> bool:
     return start is not None and start > partition.log.high_watermark
 
 
-def _found(partition: Partition, timestamp: int, bound: int) -> TimestampedOffset:
-    """Raises LogError."""
+def _found(partition: Partition, timestamp: int, bound: int, search_from: int) -> TimestampedOffset | int:
+    """Or the offset from which to search on. Raises LogError."""
     log = partition.log
     if timestamp == LATEST:
         return TimestampedOffset(-1, bound, partition.leader_epoch)
@@ -155,5 +182,10 @@ def _found(partition: Partition, timestamp: int, bound: int) -> TimestampedOffse
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         # There is no tiered storage.
         return _NOT_FOUND
-    found = log.offset_of_max_time() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
+    if timestamp == MAX_TIMESTAMP:
+        found: TimestampedOffset | int = log.offset_of_max_time()
+    else:
+        found = log.search_time(timestamp, search_from)
+    if isinstance(found, int):
+        return found if found < bound else _NOT_FOUND
     return found if 0 <= found.offset < bound else _NOT_FOUND

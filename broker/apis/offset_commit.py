@@ -7,9 +7,9 @@ from typing import Final
 from uuid import UUID
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
+from kquorum.broker.apis.commits import PlaceInRequest, answered_topics, sort_commit
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.groups.offsets import Place
-from kquorum.broker.groups.shard import Commit, OffsetToCommit
+from kquorum.broker.groups.shard import Commit
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.offset_commit import (
@@ -34,37 +34,12 @@ def handle_offset_commit(
     if not services.access(context).allows(Operation.READ, ResourceType.GROUP, request.group_id):
         reply(_response(request, lambda _at: ErrorCode.group_authorization_failed))
         return
-    # By the place of a partition in the request: what is refused here, and what is asked of the coordinator.
-    refused: dict[tuple[int, int], ErrorCode] = {}
-    asked: list[tuple[int, int]] = []
-    offsets: list[OffsetToCommit] = []
-    for number, topic in enumerate(request.topics):
-        error, name, topic_id = _topic(context, services, topic)
-        image = services.cache.image.topics.by_name.get(name)
-        for index, partition in enumerate(topic.partitions):
-            found = error
-            if found is ErrorCode.none and (
-                image is None or image.partitions.get(partition.partition_index) is None
-            ):
-                found = ErrorCode.unknown_topic_or_partition
-            if found is not ErrorCode.none:
-                refused[number, index] = found
-                continue
-            asked.append((number, index))
-            offsets.append(
-                OffsetToCommit(
-                    Place(name, partition.partition_index),
-                    topic_id,
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    partition.committed_metadata or "",
-                )
-            )
+    judged = sort_commit(services.cache.image, request.topics, lambda topic: _judge(context, services, topic))
 
     def answer(errors: Sequence[ErrorCode]) -> None:
-        told = refused | dict(zip(asked, errors, strict=True))
-        reply(_response(request, told.__getitem__))
+        reply(_response(request, judged.outcomes(errors).__getitem__))
 
+    offsets = judged.offsets
     if not offsets:
         answer(())
         return
@@ -92,7 +67,7 @@ def handle_offset_commit(
 API: Final = Deferred(ApiKey.OFFSET_COMMIT, Authorized.IN_HANDLER, handle=handle_offset_commit)
 
 
-def _topic(
+def _judge(
     context: RequestContext, services: BrokerServices, topic: OffsetCommitRequestTopic
 ) -> tuple[ErrorCode, str, UUID]:
     topics = services.cache.image.topics
@@ -109,25 +84,15 @@ def _topic(
 
 
 def _response(
-    request: OffsetCommitRequest, error_at: Callable[[tuple[int, int]], ErrorCode]
+    request: OffsetCommitRequest, error_at: Callable[[PlaceInRequest], ErrorCode]
 ) -> OffsetCommitResponse:
     return OffsetCommitResponse(
-        topics=tuple(
-            [
-                OffsetCommitResponseTopic(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partitions=tuple(
-                        [
-                            OffsetCommitResponsePartition(
-                                partition_index=partition.partition_index,
-                                error_code=error_at((number, index)),
-                            )
-                            for index, partition in enumerate(topic.partitions)
-                        ]
-                    ),
-                )
-                for number, topic in enumerate(request.topics)
-            ]
+        topics=answered_topics(
+            request.topics,
+            error_at,
+            lambda index, error: OffsetCommitResponsePartition(partition_index=index, error_code=error),
+            lambda topic, partitions: OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            ),
         )
     )

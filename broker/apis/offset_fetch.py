@@ -5,7 +5,8 @@ A group that is not there has committed nothing, which is no error (rules G5.15 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -69,18 +70,18 @@ def handle_offset_fetch(
         if len(answers) == len(groups):
             reply(OffsetFetchResponse(groups=tuple(answers[each] for each in range(len(answers)))))
 
+    def steps() -> Iterator[None]:
+        for number, asked in enumerate(groups):
+            topics = None
+            if asked.topics is not None:
+                topics = [_resolved(context, services, each) for each in asked.topics]
+            _fetch(context, services, asked, topics, request.require_stable, partial(answered, number))
+            yield
+
     if not groups:
         reply(OffsetFetchResponse())
-    for number, asked in enumerate(groups):
-        topics = None
-        if asked.topics is not None:
-            topics = [_resolved(context, services, each) for each in asked.topics]
-
-        def done(group: OffsetFetchResponseGroup, number: int = number) -> None:
-            answered(number, group)
-
-        _fetch(context, services, asked, topics, request.require_stable, done)
-    services.data.settle_soon()
+    # A few bytes of a request name a group.
+    services.data.slices.run(steps(), services.data.settle_soon, lambda: reply(None))
 
 
 # DESCRIBE on the group and on each topic.

@@ -165,9 +165,14 @@ def _check_first(
     assert request.transactional_id is not None, "who writes in a transaction has the right to its id"
     [producer] = transactional.producers
     mode = mode_of_produce(context.header.api_version)
+    access = services.access(context)
     places = {}
     for asked, sequence in transactional.sequences.items():
         name, topic_id = _name(services, asked, context.header.api_version)
+        if _refusal_of_topic(access, context, name) is not None:
+            # The append is refused. Were the partition in the transaction, it would get the marker of its end: a record
+            # of a client that may write none.
+            continue
         try:
             partition = services.data.find(services.cache.image, name, asked.index, topic_id)
         except LogError:
@@ -258,6 +263,8 @@ API: Final = Deferred(ApiKey.PRODUCE, Authorized.IN_HANDLER, handle=handle_produ
 class _ProduceWait(Wait):
     """Until the high watermark has passed the records in all partitions. What was appended stays appended, whatever the
     answer."""
+
+    operation = "Produce"
 
     def __init__(
         self, outcomes: Outcomes, answer: Callable[[], None], end: Callable[[], None], deadline_ms: int
@@ -416,8 +423,16 @@ def _append(
         partition = data.find(image, asked.topic, asked.index, topic_id)
         appended = partition.append(data.now_ms(), batch, required_acks=acks, guard=guard)
     except LogError as error:
+        counters = data.traffic.of(asked.topic) if partition is not None else data.traffic.of_unknown_topics
+        counters.produce_requests += 1
+        counters.failed_produce_requests += 1
         return _failed(error, partition)
     batches = appended.batches
+    counters = data.traffic.of(asked.topic)
+    counters.produce_requests += 1
+    if not batches.duplicate:
+        counters.messages_in += batches.last_offset - batches.first_offset + 1
+        counters.bytes_in += batches.size_bytes
     return _Outcome(
         base_offset=batches.first_offset,
         log_append_time_ms=batches.log_append_time_ms,

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from kquorum.broker.apis.api import Advance, Authorized, Sliced
+from kquorum.broker.apis.growing_body import GrowingBody
 from kquorum.broker.apis.services import BrokerServices, RequestContext
 from kquorum.broker.coordinators.loading import ShardState
 from kquorum.broker.coordinators.regexes import InvalidRegex, compiled
@@ -27,6 +28,8 @@ from kquorum.wire.protocol.api_keys import ApiKey
 from kquorum.wire.protocol.headers import EncodedBody, encode_body
 
 _IN_A_SLICE: Final = 1_000
+# So many characters of an id take about as long as another id, or a partition.
+_CHARACTERS_OF_ONE: Final = 200
 
 
 def begin_list(
@@ -62,26 +65,29 @@ def begin_list(
             Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id, is_asked=False
         )
 
-    left = iter([pair for shard in services.transactions.active() for pair in shard.transactions()])
-    listed: list[list_transactions.TransactionState] = []
+    left = (pair for shard in services.transactions.active() for pair in shard.transactions())
+    body = GrowingBody(
+        lambda entries: ListTransactionsResponse(
+            unknown_state_filters=tuple(unknown), transaction_states=entries
+        ),
+        version,
+        context.making.note_made,
+    )
 
     def advance() -> EncodedBody | None:
         looked = tuple(islice(left, _IN_A_SLICE))
-        listed.extend(
-            list_transactions.TransactionState(
-                transactional_id=transactional_id,
-                producer_id=found.producer_id,
-                transaction_state=found.state.title,
-            )
-            for transactional_id, found in looked
-            if is_asked_for(transactional_id, found)
+        body.add(
+            [
+                list_transactions.TransactionState(
+                    transactional_id=transactional_id,
+                    producer_id=found.producer_id,
+                    transaction_state=found.state.title,
+                )
+                for transactional_id, found in looked
+                if is_asked_for(transactional_id, found)
+            ]
         )
-        if len(looked) == _IN_A_SLICE:
-            return None
-        response = ListTransactionsResponse(
-            unknown_state_filters=tuple(unknown), transaction_states=tuple(listed)
-        )
-        return EncodedBody(encode_body(response, version))
+        return None if len(looked) == _IN_A_SLICE else body.whole()
 
     return advance
 
@@ -104,7 +110,8 @@ def begin_describe(
         size = 0
         for transactional_id in left:
             described.append(_described(access, services, transactional_id))
-            size += 1 + sum(len(topic.partitions) for topic in described[-1].topics)
+            size += 1 + len(transactional_id) // _CHARACTERS_OF_ONE
+            size += sum(len(topic.partitions) for topic in described[-1].topics)
             if size >= _IN_A_SLICE:
                 return None
         response = DescribeTransactionsResponse(transaction_states=tuple(described))

@@ -6,7 +6,7 @@ producer wrote (KIP-890).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
@@ -15,6 +15,7 @@ from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
 from kquorum.broker.internal_topics import INTERNAL_TOPICS
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import TopicPartition
+from kquorum.broker.transactions.additions import Addition, Additions
 from kquorum.broker.transactions.shard import NO_PRODUCER_EPOCH
 from kquorum.broker.transactions.transaction import EPOCH_BUMP
 from kquorum.metadata.authorizer.codes import Operation, ResourceType
@@ -89,22 +90,18 @@ def _add_for_client(
         answer({each: refused.get(each, ErrorCode.operation_not_attempted) for each in partitions})
         return
     producer = ProducerEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
-    _add(services, transactional_id, producer, partitions, 0, answer_all)
+    _add(services, transactional_id, producer, partitions, answer_all)
 
 
 def _add_for_broker(request: AddPartitionsToTxnRequest, services: BrokerServices, reply: Reply) -> None:
     """One answer for all transactions, when the last of them is decided."""
+    # A transaction that is named twice, which no broker does, counts as it is named last.
+    asked = {each.transactional_id: each for each in request.transactions}
     results: dict[str, Errors] = {}
-    left = len({each.transactional_id for each in request.transactions})
 
-    def answer_one(transactional_id: str, errors: Errors) -> None:
-        nonlocal left
-        results[transactional_id] = errors
-        left -= 1
-        if left == 0:
-            answer()
-
-    def answer() -> None:
+    def answer(outcomes: Mapping[str, ErrorCode]) -> None:
+        for transactional_id, error in outcomes.items():
+            results[transactional_id] = dict.fromkeys(_partitions(asked[transactional_id].topics), error)
         reply(
             AddPartitionsToTxnResponse(
                 results_by_transaction=tuple(
@@ -118,69 +115,79 @@ def _add_for_broker(request: AddPartitionsToTxnRequest, services: BrokerServices
             )
         )
 
-    if not left:
-        answer()
-    # A transaction that is named twice, which no broker does, counts as it is named last.
-    for each in {each.transactional_id: each for each in request.transactions}.values():
-        _add_or_verify(services, each, answer_one)
-    services.data.settle_soon()
+    additions = Additions(answer)
+    coordinator = services.transactions
+    # The other broker would wait as long before it asks again.
+    until_ms = services.data.now_ms() + coordinator.settings.add_retry_ms
+
+    def asking() -> Iterator[None]:
+        """A transaction at each step, which may be a write."""
+        for each in asked.values():
+            partitions = _partitions(each.topics)
+            producer = ProducerEpoch(each.producer_id, each.producer_epoch)
+            decided = _decided_at_once(services, each, producer, partitions)
+            if decided is None:
+                additions.add(
+                    coordinator,
+                    each.transactional_id,
+                    producer,
+                    partitions,
+                    version=EPOCH_BUMP,
+                    until_ms=until_ms,
+                )
+            else:
+                results[each.transactional_id] = decided
+            services.data.settle_soon()
+            yield
+
+    services.data.slices.run(
+        asking(), lambda: additions.all_added(has_others=bool(results)), lambda: reply(None)
+    )
 
 
-def _add_or_verify(
+def _decided_at_once(
     services: BrokerServices,
     asked: AddPartitionsToTxnTransaction,
-    answer: Callable[[str, Errors], None],
-) -> None:
-    partitions = _partitions(asked.topics)
-    producer = ProducerEpoch(asked.producer_id, asked.producer_epoch)
+    producer: ProducerEpoch,
+    partitions: Collection[TopicPartition],
+) -> Errors | None:
+    """What is not to be added. None: the transaction's coordinator here is to add the partitions."""
     unknown = [each for each in partitions if not _exists(services, each)]
     if unknown:
         errors = dict.fromkeys(partitions, ErrorCode.operation_not_attempted)
-        answer(asked.transactional_id, errors | dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition))
-    elif asked.verify_only:
-        shard = services.transactions.shard_of(asked.transactional_id)
-        if not asked.transactional_id:
-            shard = ErrorCode.invalid_request
-        answer(
-            asked.transactional_id,
-            dict.fromkeys(partitions, shard)
-            if isinstance(shard, ErrorCode)
-            else shard.verify_partitions(asked.transactional_id, producer, partitions),
-        )
-    else:
-        _add(
-            services,
-            asked.transactional_id,
-            producer,
-            partitions,
-            EPOCH_BUMP,
-            lambda error: answer(asked.transactional_id, dict.fromkeys(partitions, error)),
-        )
+        return errors | dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
+    if not asked.transactional_id:
+        return dict.fromkeys(partitions, ErrorCode.invalid_request)
+    if not asked.verify_only:
+        return None
+    shard = services.transactions.shard_of(asked.transactional_id)
+    if isinstance(shard, ErrorCode):
+        return dict.fromkeys(partitions, shard)
+    return shard.verify_partitions(asked.transactional_id, producer, partitions)
 
 
 def _add(
     services: BrokerServices,
     transactional_id: str,
     producer: ProducerEpoch,
-    partitions: Iterable[TopicPartition],
-    version: int,
+    partitions: Collection[TopicPartition],
     done: Callable[[ErrorCode], None],
 ) -> None:
-    shard = services.transactions.shard_of(transactional_id)
+    """For a client."""
+    coordinator = services.transactions
     if not transactional_id:
         done(ErrorCode.invalid_request)
-    elif isinstance(shard, ErrorCode):
-        done(shard)
-    else:
-        shard.add_partitions(
-            services.data.now_ms(),
-            transactional_id,
-            producer,
-            tuple(partitions),
-            version=version,
-            done=done,
-        )
-        services.data.settle_soon()
+        return
+    Addition(
+        coordinator,
+        transactional_id,
+        producer,
+        partitions,
+        version=0,
+        until_ms=services.data.now_ms() + coordinator.settings.add_retry_max_ms,
+        done=done,
+    ).begin()
+    services.data.settle_soon()
 
 
 def handle_add_offsets(
@@ -199,7 +206,7 @@ def handle_add_offsets(
     else:
         partition = TopicPartition(OFFSETS_TOPIC, services.groups.partition_of(request.group_id))
         producer = ProducerEpoch(request.producer_id, request.producer_epoch)
-        _add(services, request.transactional_id, producer, (partition,), 0, answer)
+        _add(services, request.transactional_id, producer, (partition,), answer)
 
 
 # WRITE on the transactional id, READ on the group.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
+from uuid import UUID
 
 from kquorum.broker.apis.api import Answer, Authorized, Deferred
+from kquorum.broker.apis.commits import PlaceInRequest, answered_topics, sort_commit
 from kquorum.broker.apis.services import BrokerServices, RequestContext
-from kquorum.broker.groups import offsets
-from kquorum.broker.groups.group_log import TransactionOf
+from kquorum.broker.coordinators.coordinator_log import TransactionOf
 from kquorum.broker.groups.shard import Commit, OffsetToCommit
 from kquorum.broker.log.partition_log import VerificationGuard
 from kquorum.broker.log.producer_state import ProducerEpoch
@@ -23,6 +24,7 @@ from kquorum.metadata.authorizer.codes import Operation, ResourceType
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -41,56 +43,45 @@ def handle_txn_offset_commit(
     context: RequestContext, request: TxnOffsetCommitRequest, services: BrokerServices, reply: Reply
 ) -> None:
     version = context.header.api_version
+    judge = _judge_of(context, request, services)
+    judged = sort_commit(services.cache.image, request.topics, judge)
+
+    def answer(errors: Sequence[ErrorCode]) -> None:
+        told = judged.outcomes(errors)
+        services.data.settle_soon()
+        reply(_response(request, lambda place: _known_error(version, told[place])))
+
+    def answer_all(error: ErrorCode) -> None:
+        answer([error] * len(judged.asked))
+
+    if not judged.asked:
+        answer(())
+        return
+    _commit(version, request, services, judged.offsets, answer, answer_all)
+
+
+# WRITE on the transactional id, READ on the group and on each topic.
+API: Final = Deferred(ApiKey.TXN_OFFSET_COMMIT, Authorized.IN_HANDLER, handle=handle_txn_offset_commit)
+
+
+def _judge_of(
+    context: RequestContext, request: TxnOffsetCommitRequest, services: BrokerServices
+) -> Callable[[TxnOffsetCommitRequestTopic], tuple[ErrorCode, str, UUID]]:
     access = services.access(context)
-    # By the place of a partition in the request: what is refused here, and what is asked of the coordinator.
-    refused: dict[tuple[int, int], ErrorCode] = {}
-    asked: list[tuple[int, int]] = []
-    wanted: list[OffsetToCommit] = []
     whole = ErrorCode.none
     if not access.allows(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         whole = ErrorCode.transactional_id_authorization_failed
     elif not access.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         whole = ErrorCode.group_authorization_failed
-    for number, topic in enumerate(request.topics):
+
+    def judge(topic: TxnOffsetCommitRequestTopic) -> tuple[ErrorCode, str, UUID]:
+        """The records of a transaction name no topic id."""
         error = whole
         if error is ErrorCode.none and not access.allows_on_topic(Operation.READ, topic.name):
             error = ErrorCode.topic_authorization_failed
-        image = services.cache.image.topics.by_name.get(topic.name)
-        for index, partition in enumerate(topic.partitions):
-            found = error
-            is_known = image is not None and image.partitions.get(partition.partition_index) is not None
-            if found is ErrorCode.none and not is_known:
-                found = ErrorCode.unknown_topic_or_partition
-            if found is not ErrorCode.none:
-                refused[number, index] = found
-                continue
-            asked.append((number, index))
-            wanted.append(
-                OffsetToCommit(
-                    offsets.Place(topic.name, partition.partition_index),
-                    ZERO_UUID,
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    partition.committed_metadata or "",
-                )
-            )
+        return error, topic.name, ZERO_UUID
 
-    def answer(errors: Sequence[ErrorCode]) -> None:
-        told = refused | dict(zip(asked, errors, strict=True))
-        services.data.settle_soon()
-        reply(_response(request, lambda place: _known_error(version, told[place])))
-
-    def answer_all(error: ErrorCode) -> None:
-        answer([error] * len(asked))
-
-    if not asked:
-        answer(())
-        return
-    _commit(version, request, services, wanted, answer, answer_all)
-
-
-# WRITE on the transactional id, READ on the group and on each topic.
-API: Final = Deferred(ApiKey.TXN_OFFSET_COMMIT, Authorized.IN_HANDLER, handle=handle_txn_offset_commit)
+    return judge
 
 
 def _commit(
@@ -167,24 +158,13 @@ def _known_error(version: int, error: ErrorCode) -> ErrorCode:
 
 
 def _response(
-    request: TxnOffsetCommitRequest, error_at: Callable[[tuple[int, int]], ErrorCode]
+    request: TxnOffsetCommitRequest, error_at: Callable[[PlaceInRequest], ErrorCode]
 ) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
-        topics=tuple(
-            [
-                TxnOffsetCommitResponseTopic(
-                    name=topic.name,
-                    partitions=tuple(
-                        [
-                            TxnOffsetCommitResponsePartition(
-                                partition_index=partition.partition_index,
-                                error_code=error_at((number, index)),
-                            )
-                            for index, partition in enumerate(topic.partitions)
-                        ]
-                    ),
-                )
-                for number, topic in enumerate(request.topics)
-            ]
+        topics=answered_topics(
+            request.topics,
+            error_at,
+            lambda index, error: TxnOffsetCommitResponsePartition(partition_index=index, error_code=error),
+            lambda topic, partitions: TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions),
         )
     )

@@ -5,7 +5,7 @@ Each marker is appended with acks=all; one answer tells the outcome of all of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,18 +64,21 @@ def handle_write_txn_markers(
     if not may_write:
         reply(_response(request, [_refused(marker) for marker in request.markers]))
         return
-    wait = write_markers(
+
+    def begun(wait: MarkersWait) -> None:
+        wait.forget = context.when_gone(lambda: services.data.waits.abandon(wait))
+
+    write_markers(
         services.data,
         services.groups,
         request,
         timeout_ms=services.configs().number("request.timeout.ms"),
         owner=context.connection_id,
         park=context.park,
+        begun=begun,
         done=lambda _now_ms, response: reply(response),
         end=lambda: reply(None),
     )
-    if wait is not None:
-        wait.forget = context.when_gone(lambda: services.data.waits.abandon(wait))
 
 
 # ALTER on the cluster, or CLUSTER_ACTION on it.
@@ -84,6 +87,8 @@ API: Final = Deferred(ApiKey.WRITE_TXN_MARKERS, Authorized.IN_HANDLER, handle=ha
 
 class MarkersWait(Wait):
     """Until the in-sync replicas have every marker. What was appended stays appended, whatever the answer."""
+
+    operation = "WriteTxnMarkers"
 
     def __init__(
         self,
@@ -132,25 +137,27 @@ def write_markers(
     timeout_ms: int,
     owner: int = _THIS_BROKER,
     park: Callable[[], None] = lambda: None,
+    begun: Callable[[MarkersWait], None] = lambda _wait: None,
     done: Callable[[int, WriteTxnMarkersResponse], None],
     end: Callable[[], None],
-) -> MarkersWait | None:
-    """Without asking for rights; `owner` and `park` are of the client's connection. `done` gets the time and the
-    answer; `end` is called instead when the broker stops. What is returned waits for the replicas; None: it is
-    answered."""
-    outcomes = [_append_all(data, groups, marker) for marker in request.markers]
-    data.settle_soon()
+) -> None:
+    """Without asking for rights; `owner` and `park` are of the client's connection. `begun` gets the wait for the
+    replicas, if there is one; `done` the time and the answer. `end` is called instead when the broker stops."""
+    outcomes: list[list[_Outcome]] = []
 
     def answer() -> None:
         done(data.now_ms(), _response(request, outcomes))
 
-    undecided = [outcome for each in outcomes for outcome in each if not outcome.decide()]
-    if not undecided:
-        answer()
-        return None
-    wait = MarkersWait(undecided, answer, end, data.now_ms() + timeout_ms)
-    data.wait(wait, owner, park)
-    return wait
+    def wait_or_answer() -> None:
+        undecided = [outcome for each in outcomes for outcome in each if not outcome.decide()]
+        if not undecided:
+            answer()
+            return
+        wait = MarkersWait(undecided, answer, end, data.now_ms() + timeout_ms)
+        begun(wait)
+        data.wait(wait, owner, park)
+
+    data.slices.run(_appended(data, groups, request.markers, outcomes), wait_or_answer, end, owner)
 
 
 def _refused(marker: WritableTxnMarker) -> list[_Outcome]:
@@ -161,14 +168,30 @@ def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
     return [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
 
 
-def _append_all(data: DataPlane, groups: GroupCoordinator, marker: WritableTxnMarker) -> list[_Outcome]:
-    keys = _partitions(marker)
-    if marker.producer_id < 0 or marker.producer_epoch < 0:
-        # Kafka answers with UNKNOWN_SERVER_ERROR after an exception; nothing is appended there either.
-        is_producer = marker.producer_id >= 0
-        error = ErrorCode.invalid_producer_epoch if is_producer else ErrorCode.invalid_producer_id_mapping
-        return [_Outcome(key, error) for key in keys]
-    return [_append(data, groups, marker, key) for key in keys]
+def _appended(
+    data: DataPlane,
+    groups: GroupCoordinator,
+    markers: Iterable[WritableTxnMarker],
+    outcomes: list[list[_Outcome]],
+) -> Iterator[None]:
+    """Fills `outcomes`, a partition of a marker at each step: some bytes of the request each, and an append."""
+    data.settle_soon()
+    for marker in markers:
+        refusal: ErrorCode | None = None
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            # Kafka answers with UNKNOWN_SERVER_ERROR after an exception; nothing is appended there either.
+            is_producer = marker.producer_id >= 0
+            refusal = (
+                ErrorCode.invalid_producer_epoch if is_producer else ErrorCode.invalid_producer_id_mapping
+            )
+        outcomes.append(of_marker := [])
+        for key in _partitions(marker):
+            of_marker.append(
+                _append(data, groups, marker, key) if refusal is None else _Outcome(key, refusal)
+            )
+            yield
+            # In the turn of the append, which may be a later one.
+            data.settle_soon()
 
 
 def _append(
@@ -197,6 +220,7 @@ def _append(
         return _Outcome(key, type(error).error_code)
     # Offsets that the transaction committed count from now on, or are gone.
     groups.marker_written(
+        now_ms,
         partition,
         marker.producer_id,
         appended.batches.last_offset,

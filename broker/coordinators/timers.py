@@ -5,12 +5,25 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable
+from typing import Final
 
 Action = Callable[[int], None]
+MOST_AT_ONCE: Final = 100
+"""So many actions at most are fired in one call: those of ten thousand members may be due in one millisecond."""
+
+
+class Earliest:
+    """Not above the deadline of any timer that shares it; `ms` is None without one."""
+
+    __slots__ = ("ms",)
+
+    def __init__(self) -> None:
+        self.ms: int | None = None
 
 
 class Timers:
-    def __init__(self) -> None:
+    def __init__(self, earliest: Earliest | None = None) -> None:
+        self._earliest = Earliest() if earliest is None else earliest
         self._actions: dict[Hashable, tuple[int, int, Action]] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
         self._count = 0
@@ -20,6 +33,9 @@ class Timers:
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
         """`action` is called with the time then."""
+        earliest = self._earliest
+        if earliest.ms is None or deadline_ms < earliest.ms:
+            earliest.ms = deadline_ms
         self._count += 1
         self._actions[key] = (deadline_ms, self._count, action)
         heapq.heappush(self._heap, (deadline_ms, self._count, key))
@@ -48,9 +64,14 @@ class Timers:
         return None
 
     def fire(self, now_ms: int) -> None:
-        """What is due now; what an action sets is fired in the next call at the earliest."""
+        """What is due now, the earliest first, up to MOST_AT_ONCE; the rest stays due. What an action sets is fired in
+        the next call at the earliest."""
         due: list[tuple[Hashable, int]] = []
-        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
+        while (
+            len(due) < MOST_AT_ONCE
+            and (deadline_ms := self.next_deadline_ms()) is not None
+            and deadline_ms <= now_ms
+        ):
             _, number, key = heapq.heappop(self._heap)
             due.append((key, number))
         for key, number in due:

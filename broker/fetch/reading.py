@@ -228,6 +228,8 @@ class FetchWait(Wait):
     records came while the first reading was under way.
     """
 
+    operation = "Fetch"
+
     def __init__(
         self,
         now_ms: int,

@@ -25,6 +25,9 @@ _INT_MAX: Final = 2**31 - 1
 EVICTABLE_AFTER_MS: Final = 120_000
 # Of all sessions together: some 300 bytes each. Kafka has no bound.
 MOST_PARTITIONS: Final = 500_000
+# Of one: as many as a Fetch may name (`node.network_limits`). Each Fetch of the session goes through all of them, and
+# may tell of all, whatever it names itself.
+MOST_OF_A_SESSION: Final = 20_000
 _FIRST_VERSION_WITH_SESSIONS: Final = 7
 _FIRST_VERSION_WITH_IDS: Final = 13
 
@@ -221,7 +224,8 @@ class FetchSessions:
         if session.uses_ids != (version >= _FIRST_VERSION_WITH_IDS):
             return FetchContext(error=ErrorCode.fetch_session_topic_id_error)
         partitions = session.partitions
-        if self._cached + sum(each.key not in partitions for each in asked) > MOST_PARTITIONS:
+        added = sum(each.key not in partitions for each in asked)
+        if self._cached + added > MOST_PARTITIONS or len(partitions) + added > MOST_OF_A_SESSION:
             # Its reader begins another, and names all partitions in each request if there is no room for that.
             self._remove(session)
             return FetchContext(error=ErrorCode.fetch_session_id_not_found)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from kquorum.broker.replica.partition import TopicPartition, Wake
 
@@ -24,6 +25,9 @@ _MOST_ENDED: Final = 1_000
 
 class Wait(ABC):
     """One request that waits. `look` and `expire` answer it, never from within `Waits.add`."""
+
+    # Kafka's name for the operation, by which what waits is counted.
+    operation: ClassVar[str]
 
     def __init__(self, partitions: Collection[TopicPartition], wakes_on: Wake, deadline_ms: int) -> None:
         self.partitions = partitions
@@ -55,7 +59,9 @@ class Waits:
         self._is_closed = False
         self._of_owner: dict[int, int] = {}
         self._partitions = 0
-        self.expired = 0
+        self.waiting: Counter[str] = Counter()
+        self.expired: Counter[str] = Counter()
+        """By operation."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -74,6 +80,7 @@ class Waits:
             wait.give_up()
             return
         self._open.add(wait)
+        self.waiting[wait.operation] += 1
         self._partitions += len(wait.partitions)
         self._of_owner[wait.owner] = self._of_owner.get(wait.owner, 0) + 1
         for each in wait.partitions:
@@ -86,6 +93,7 @@ class Waits:
         if wait not in self._open:
             return
         self._open.remove(wait)
+        self.waiting[wait.operation] -= 1
         self._partitions -= len(wait.partitions)
         left = self._of_owner.pop(wait.owner) - 1
         if left:
@@ -123,7 +131,7 @@ class Waits:
             wait = heapq.heappop(deadlines)[2]
             if wait in self._open:
                 self.remove(wait)
-                self.expired += 1
+                self.expired[wait.operation] += 1
                 wait.expire(now_ms)
 
     def next_deadline_ms(self) -> int | None:

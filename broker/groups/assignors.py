@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heapify, heapreplace
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -156,9 +159,15 @@ class _Balancing:
             self._load[member_id] = len(own)
 
     def run(self) -> Targets:
-        for topic, partition in sorted(self._missing, key=lambda each: (len(self._readers[each[0]]), each)):
-            reader = min(self._readers[topic], key=self._load.__getitem__)
-            self._give(reader, topic, partition)
+        missing = sorted(self._missing, key=lambda each: (len(self._readers[each[0]]), each))
+        for topic, partitions in groupby(missing, key=itemgetter(0)):
+            # While a topic is given out, the loads of its readers change by it alone.
+            readers = [(self._load[each], number, each) for number, each in enumerate(self._readers[topic])]
+            heapify(readers)
+            for _, partition in partitions:
+                load, number, reader = readers[0]
+                self._give(reader, topic, partition)
+                heapreplace(readers, (load + 1, number, reader))
         # A member that no path leads away from stays such a one: later moves only bring members with more closer.
         while path := self._path_of_any():
             for giver, topic, taker in path:

@@ -7,8 +7,8 @@ owns, and its sync brings what it is to have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
@@ -20,11 +20,17 @@ from kquorum.broker.groups.consumer_group import (
     ConsumerMember,
     MemberState,
 )
-from kquorum.broker.groups.consumer_protocol import ConsumerProtocol, ConsumerStore, check_instance
+from kquorum.broker.groups.consumer_protocol import (
+    ConsumerProtocol,
+    ConsumerStore,
+    check_instance,
+    check_topics,
+)
 from kquorum.broker.groups.consumer_records import Change
 from kquorum.broker.groups.group_errors import GroupError
 from kquorum.broker.groups.migration import decoded_subscription, encoded_assignment
 from kquorum.broker.groups.settings import MigrationPolicy
+from kquorum.wire.consumer_group_records import Target
 from kquorum.wire.errors import DecodeError
 from kquorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kquorum.wire.messages.error_codes import ErrorCode
@@ -35,6 +41,19 @@ from kquorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _FIRST_WITH_REQUIRED_ID: Final = 4
 _NO_TIMEOUT: Final = -1
+
+
+@dataclass(slots=True)
+class _Join:
+    """A JoinGroup on its way: `owned` is what the member says it has, `changes_assignment` whether the assignment
+    depends on what changed."""
+
+    now_ms: int
+    change: Change
+    request: JoinGroupRequest
+    owned: Mapping[UUID, Collection[int]]
+    reply: JoinReply
+    changes_assignment: bool = False
 
 
 class ClassicMembers:
@@ -56,73 +75,83 @@ class ClassicMembers:
     def _join(
         self, now_ms: int, group: ConsumerGroup, request: JoinGroupRequest, client: Client, reply: JoinReply
     ) -> None:
-        settings = self._store.settings
-        group_id, instance_id = group.group_id, request.group_instance_id
-        if settings.consumer_migration is MigrationPolicy.DISABLED:
+        instance_id = request.group_instance_id
+        member_id = request.member_id or self._store.new_member_id(instance_id or client.client_id)
+        self._check_join(group, request, member_id)
+        if not request.member_id and instance_id is None and client.version >= _FIRST_WITH_REQUIRED_ID:
+            reply(_join_error(ErrorCode.member_id_required, member_id))
+            return
+        change = Change(group, group.epoch)
+        member = self._joining_member(change, request, member_id)
+        subscription = _subscription(request)
+        updated = _updated(member, request, client, subscription)
+        join = _Join(now_ms, change, request, self._owned(subscription), reply)
+        join.changes_assignment = self._note_changes(join, member, updated)
+        replaced = group.static_member(instance_id)
+        if replaced is not None and replaced.classic is None and self._is_last(group, replaced):
+            self._replace_last_consumer(join, replaced, updated)
+        else:
+            self._assign_and_commit(join, member, updated)
+
+    def _check_join(self, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> None:
+        """Raises GroupError."""
+        if self._store.settings.consumer_migration is MigrationPolicy.DISABLED:
             raise GroupError(
                 ErrorCode.inconsistent_group_protocol,
-                f"Cannot join the consumer group {group_id} with the classic protocol because the group migration is "
-                "disabled.",
+                f"Cannot join the consumer group {group.group_id} with the classic protocol because the group "
+                "migration is disabled.",
             )
-        is_unknown = not request.member_id
-        member_id = request.member_id or self._store.new_member_id(instance_id or client.client_id)
         self._protocol.check_size(group, member_id)
         if not group.supports(request.protocol_type, [each.name for each in request.protocols]):
             raise GroupError(
                 ErrorCode.inconsistent_group_protocol, f"Member {member_id}'s protocols are not supported."
             )
-        if is_unknown and instance_id is None and client.version >= _FIRST_WITH_REQUIRED_ID:
-            reply(_join_error(ErrorCode.member_id_required, member_id))
-            return
-        change = Change(group, group.epoch)
+
+    def _joining_member(self, change: Change, request: JoinGroupRequest, member_id: str) -> ConsumerMember:
+        """As the group has it, or a new one."""
+        instance_id = request.group_instance_id
         if instance_id is None:
-            member = self._protocol.dynamic_member(group, member_id, is_made=True)
-        else:
-            member = self._protocol.static_member(
-                change, member_id, instance_id, is_made=is_unknown, is_classic=True
-            )
-        subscription = _subscription(request)
-        updated = _updated(member, request, client, subscription)
+            return self._protocol.dynamic_member(change.group, member_id, is_made=True)
+        is_unknown = not request.member_id
+        return self._protocol.static_member(
+            change, member_id, instance_id, is_made=is_unknown, is_classic=True
+        )
+
+    def _note_changes(self, join: _Join, member: ConsumerMember, updated: ConsumerMember) -> bool:
+        """Adds the records of what the join changes; whether it changes what the assignment depends on."""
+        change = join.change
         names_changed = self._protocol.note_metadata(change, member, updated)
-        regex_changed, _ = self._protocol.note_regexes(now_ms, change, member, updated, lambda _topic: False)
+        regex_changed, _ = self._protocol.note_regexes(
+            join.now_ms, change, member, updated, lambda _topic: False
+        )
         bumps = names_changed or regex_changed
         self._protocol.note_epoch(change, member, updated, bumps=bumps)
-        owned = self._owned(subscription)
-        replaced = group.static_member(instance_id)
-        if replaced is not None and replaced.classic is None and self._is_last(group, replaced):
-            is_stale = group.assignment_epoch < change.epoch
-            if not is_stale:
-                updated = self._protocol.reconcile(
-                    now_ms,
-                    change,
-                    updated,
-                    group.assignment_epoch,
-                    group.target(updated.member_id, updated.instance_id),
-                    has_subscription_changed=bumps,
-                    owned=owned,
-                )
-            response = _joined(updated)
-            self._store.replace_by_classic(
-                now_ms,
-                change,
-                replaced.member_id,
-                updated,
-                rebalances=is_stale,
-                done=lambda error: reply(
-                    response if error is ErrorCode.none else _join_error(error, request.member_id)
-                ),
-            )
-            return
-        target_epoch, target = self._protocol.assign(now_ms, change, member, updated)
-        after = self._protocol.reconcile(
-            now_ms,
-            change,
+        return bumps
+
+    def _replace_last_consumer(self, join: _Join, replaced: ConsumerMember, updated: ConsumerMember) -> None:
+        """The last member of the consumer protocol gives way to one of the classic protocol: so does the group."""
+        group, request, reply = join.change.group, join.request, join.reply
+        is_stale = group.assignment_epoch < join.change.epoch
+        if not is_stale:
+            target = group.target(updated.member_id, updated.instance_id)
+            updated = self._reconcile(join, updated, group.assignment_epoch, target)
+        response = _joined(updated)
+        self._store.replace_by_classic(
+            join.now_ms,
+            join.change,
+            replaced.member_id,
             updated,
-            target_epoch,
-            target,
-            has_subscription_changed=bumps,
-            owned=owned,
+            rebalances=is_stale,
+            done=lambda error: reply(
+                response if error is ErrorCode.none else _join_error(error, request.member_id)
+            ),
         )
+
+    def _assign_and_commit(self, join: _Join, member: ConsumerMember, updated: ConsumerMember) -> None:
+        now_ms, request, reply = join.now_ms, join.request, join.reply
+        group_id = join.change.group.group_id
+        target_epoch, target = self._protocol.assign(now_ms, join.change, member, updated)
+        after = self._reconcile(join, updated, target_epoch, target)
 
         def done(error: ErrorCode) -> None:
             if error is not ErrorCode.none:
@@ -133,7 +162,20 @@ class ClassicMembers:
             self._set_timer(now_ms, "consumer sync", group_id, after, "it did not sync in time")
             reply(_joined(after))
 
-        self._protocol.commit(now_ms, change, done)
+        self._protocol.commit(now_ms, join.change, done)
+
+    def _reconcile(
+        self, join: _Join, updated: ConsumerMember, target_epoch: int, target: Target
+    ) -> ConsumerMember:
+        return self._protocol.reconcile(
+            join.now_ms,
+            join.change,
+            updated,
+            target_epoch,
+            target,
+            has_subscription_changed=join.changes_assignment,
+            owned=join.owned,
+        )
 
     def _is_last(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
         """Whether only members of the classic protocol are left once this one is replaced by one."""
@@ -300,11 +342,13 @@ def _check_generation(member: ConsumerMember, generation: int) -> None:
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
     try:
-        return decoded_subscription(request.protocols[0].metadata)
+        found = decoded_subscription(request.protocols[0].metadata)
     except DecodeError as error:
         raise GroupError(
             ErrorCode.unknown_server_error, f"The subscription of the member cannot be read: {error}"
         ) from None
+    check_topics(found.topics)
+    return found
 
 
 def _updated(

@@ -75,6 +75,10 @@ class GroupStore(Protocol):
         """For a classic group of this name. A group of a later kind gives way if it has no members."""
         ...
 
+    def note_removed(self, group_id: str, member_id: str, reason: str) -> None:
+        """A timer of the member ended: it is removed."""
+        ...
+
     def write_group(
         self, now_ms: int, group: ClassicGroup, done: Done, assignments: Mapping[str, bytes] | None = None
     ) -> None: ...
@@ -568,7 +572,7 @@ class ClassicProtocol:
         if is_waiting and not member.is_new:
             # It lives; the answer to its request sets the timer again.
             return
-        log.info("group %s: member %s is removed: its session ended", group.group_id, member_id)
+        self._store.note_removed(group.group_id, member_id, "its session ended")
         self._remove(group, member_id)
         self._members_left(now_ms, group)
 

@@ -179,6 +179,11 @@ def count(counter: Counter[str], names: Iterable[str], step: int) -> None:
 
 
 @dataclass(slots=True)
+class HeldBytes:
+    total: int = 0
+
+
+@dataclass(slots=True)
 class ConsumerGroup:
     """`needs_refresh`: the topics may have changed since the metadata hash was computed (rule G7.55)."""
 
@@ -204,6 +209,8 @@ class ConsumerGroup:
     classic_protocols: Counter[str] = field(default_factory=Counter)
     held_bytes: int = 0
     """Of all members."""
+    held_by_all: HeldBytes = field(default_factory=HeldBytes)
+    """Of the members of all groups that share it."""
     _owned: dict[UUID, dict[int, int]] = field(default_factory=dict)
 
     # What follows
@@ -329,6 +336,7 @@ class ConsumerGroup:
             if member is None:
                 continue
             self.held_bytes += step * member.held_bytes
+            self.held_by_all.total += step * member.held_bytes
             if member.regex:
                 count(self.regexes, (member.regex,), step)
             if member.assignor is not None:

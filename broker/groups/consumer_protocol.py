@@ -27,6 +27,7 @@ from kquorum.broker.groups.consumer_group import (
     NOT_RESOLVED,
     ConsumerGroup,
     ConsumerMember,
+    HeldBytes,
     MemberState,
     ResolvedRegex,
 )
@@ -63,6 +64,10 @@ FIRST_WITH_MEMBER_ID: Final = 1
 REGEX_PAUSE_MS: Final = 10_000
 """At least how long lies between two resolutions of a group's regular expressions."""
 RETRY_MS: Final = 500
+MOST_MEMBERS: Final = 5_000
+"""Of one group, whatever `group.consumer.max.size` says: an assignment looks at all of them in one turn of the loop."""
+MOST_TOPICS_OF_MEMBER: Final = 10_000
+"""By name: each join looks at all of them."""
 
 HeartbeatReply = Callable[[ConsumerGroupHeartbeatResponse], None]
 MayDescribe = Callable[[str], bool]
@@ -73,6 +78,7 @@ class ConsumerStore(Protocol):
 
     groups: dict[str, ClassicGroup]
     consumers: dict[str, ConsumerGroup]
+    held_by_consumers: HeldBytes
     timers: Timers
     topics: TopicMetadata
     counters: GroupCounters
@@ -86,6 +92,10 @@ class ConsumerStore(Protocol):
 
     def write(self, now_ms: int, records: Sequence[KeyValue], done: Done) -> bool:
         """Whether the log took them; `done` is called in any case."""
+        ...
+
+    def note_removed(self, group_id: str, member_id: str, reason: str) -> None:
+        """A timer of the member ended: it is removed."""
         ...
 
     def begin_resolution(self, group_id: str, resolution: RegexResolution) -> None:
@@ -169,6 +179,7 @@ class ConsumerProtocol:
             raise _invalid("InstanceId can't be null.")
         elif epoch < LEFT_FOR_A_WHILE:
             raise _invalid("MemberEpoch is invalid.")
+        check_topics(request.subscribed_topic_names or ())
         assignors = self._store.settings.consumer_assignors
         if request.server_assignor is not None and request.server_assignor not in assignors:
             raise GroupError(
@@ -242,7 +253,7 @@ class ConsumerProtocol:
     # Members
 
     def check_size(self, group: ConsumerGroup, member_id: str) -> None:
-        most = self._store.settings.consumer_max_size
+        most = min(self._store.settings.consumer_max_size, MOST_MEMBERS)
         if len(group.members) >= most and member_id not in group.members:
             raise GroupError(
                 ErrorCode.group_max_size_reached,
@@ -253,7 +264,7 @@ class ConsumerProtocol:
         """Of one group, and of all groups of the partition: Kafka has no bound."""
         if more <= 0:
             return
-        held = sum(each.held_bytes for each in self._store.consumers.values())
+        held = self._store.held_by_consumers.total
         if group.held_bytes + more > MOST_OF_GROUP_BYTES or held + more > MOST_BYTES:
             raise GroupError(
                 ErrorCode.group_max_size_reached,
@@ -554,7 +565,7 @@ class ConsumerProtocol:
         group = self._store.consumers.get(group_id)
         if group is None or member_id not in group.members:
             return
-        log.info("group %s: member %s is removed: %s", group_id, member_id, reason)
+        self._store.note_removed(group_id, member_id, reason)
 
         def done(error: ErrorCode) -> None:
             if error is not ErrorCode.none:
@@ -626,6 +637,15 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> None
             ErrorCode.fenced_member_epoch,
             f"The consumer group member has a smaller member epoch ({epoch}) than the one known by the group "
             f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
+        )
+
+
+def check_topics(names: Collection[str]) -> None:
+    """Of one member; each join looks at all of them. Kafka has no bound. Raises GroupError."""
+    if len(names) > MOST_TOPICS_OF_MEMBER:
+        raise _invalid(
+            f"A member subscribes to {MOST_TOPICS_OF_MEMBER} topics by name at most, this one to {len(names)}. Use a "
+            "regular expression."
         )
 
 

@@ -22,12 +22,14 @@ from kquorum.broker.groups.settings import GroupSettings
 from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.wire.consumer_group_records import Assigned, Target
 from kquorum.wire.errors import DecodeError
-from kquorum.wire.message_codec import decode, encode
+from kquorum.wire.message_codec import decode, decode_bounded, encode
 from kquorum.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kquorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kquorum.wire.messages.error_codes import ErrorCode
 
 _INT16: Final = struct.Struct(">h")
+# Of the arrays in a subscription together: topics, and the partitions that the member has.
+_MOST_ELEMENTS: Final = 100_000
 _NEWEST: Final = ConsumerProtocolAssignment.versions[1]
 
 
@@ -145,7 +147,9 @@ def decoded_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     if version < 0:
         raise DecodeError(f"a subscription has the version {version}")
     newest = ConsumerProtocolSubscription.versions[1]
-    found, _ = decode(ConsumerProtocolSubscription, min(version, newest), metadata, _INT16.size)
+    found, _ = decode_bounded(
+        ConsumerProtocolSubscription, min(version, newest), metadata, _INT16.size, _MOST_ELEMENTS
+    )
     return found
 
 

@@ -8,14 +8,18 @@ groups are not in the log before their leader has assigned partitions (`classic_
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from kquorum.broker.coordinators.answers import Done, KeyValue
-from kquorum.broker.coordinators.loading import LogLoad, ShardState
-from kquorum.broker.coordinators.timers import Timers
+from kquorum.broker.coordinators.batches import in_batches, record_bytes
+from kquorum.broker.coordinators.coordinator_log import TransactionOf
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.shard import CoordinatorShard
+from kquorum.broker.coordinators.timers import Earliest
 from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups.classic_group import (
     CONSUMER,
@@ -28,11 +32,10 @@ from kquorum.broker.groups.classic_group import (
 from kquorum.broker.groups.classic_members import ClassicMembers
 from kquorum.broker.groups.classic_protocol import ClassicProtocol, Client, check_member
 from kquorum.broker.groups.committed_groups import CommittedGroup, CommittedGroups
-from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, ResolvedRegex
+from kquorum.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, HeldBytes, ResolvedRegex
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
 from kquorum.broker.groups.consumer_records import Change, group_tombstones
 from kquorum.broker.groups.group_errors import GroupError
-from kquorum.broker.groups.group_log import GroupLog, TransactionOf
 from kquorum.broker.groups.migration import can_downgrade, check_upgrade, downgraded, upgraded
 from kquorum.broker.groups.offsets import (
     CommittedOffset,
@@ -44,7 +47,6 @@ from kquorum.broker.groups.offsets import (
 from kquorum.broker.groups.settings import ConsumerTimings, GroupSettings
 from kquorum.broker.groups.topic_metadata import TopicMetadata
 from kquorum.broker.groups.topic_regexes import RegexResolution
-from kquorum.broker.log.errors import LogError
 from kquorum.broker.replica.partition import Partition
 from kquorum.wire.consumer_group_records import (
     CONSUMER_TYPES,
@@ -92,10 +94,14 @@ from kquorum.wire.uuids import ZERO_UUID
 log = logging.getLogger("broker.groups")
 
 NO_GENERATION: Final = -1
+_LEADER_DOES_NOT_WAIT: Final = 1
 _FIRST_WITH_GROUP_ID_NOT_FOUND: Final = 9
-# At most so many offsets are removed by one batch.
-_REMOVED_AT_ONCE: Final = 1_000
+# What one turn of the loop does at most, of work that grows with the groups and their offsets.
+_LOOKED_AT_ONCE: Final = 1_000
+# So many members that are removed together have their names in the log of the broker.
+_NAMED_AT_MOST: Final = 5
 
+_ENDED: Final = object()
 _OF_MEMBERS: Final = frozenset(
     {
         RecordType.SHARE_GROUP_MEMBER_METADATA,
@@ -145,11 +151,14 @@ FetchDone = Callable[[ErrorCode, Mapping[Place, CommittedOffset], Collection[Pla
 """The error, the offsets of the group, and the places of which a transaction has not ended."""
 
 
-class GroupShard:
+class GroupShard(CoordinatorShard):
     """Implements `broker.groups.classic_protocol.GroupStore` and `broker.groups.consumer_protocol.ConsumerStore`.
 
     `topics` and `counters` are shared by all shards, `timings` are those of a consumer group by its id.
     """
+
+    SERVES = "groups"
+    REQUIRED_ACKS = _LEADER_DOES_NOT_WAIT
 
     def __init__(
         self,
@@ -159,71 +168,46 @@ class GroupShard:
         topics: TopicMetadata,
         timings: Callable[[str], ConsumerTimings],
         counters: GroupCounters,
+        earliest: Earliest | None = None,
     ) -> None:
-        self.partition = partition
-        self.leader_epoch = partition.leader_epoch
-        self.state = ShardState.LOADING
+        super().__init__(partition, log, earliest)
         self.groups: dict[str, ClassicGroup] = {}
-        self.timers = Timers()
         self.offsets = OffsetStore()
         self.consumers: dict[str, ConsumerGroup] = {}
+        self.held_by_consumers = HeldBytes()
         self.committed = CommittedGroups()
         self.topics = topics
         self.timings = timings
         self.counters = counters
-        self.log = GroupLog(partition, self.replay, self._commit_to)
         self.classic = ClassicProtocol(self)
         self.consumer = ConsumerProtocol(self)
         self.classic_members = ClassicMembers(self, self.consumer)
         self._settings = settings
         self._new_id = new_id
-        self._load = LogLoad(partition.log)
         self._modern: dict[str, set[tuple[RecordType, bytes]]] = {}
         """The records of share and streams groups, which another broker's coordinator keeps."""
         self._groups_of_topic: dict[str, set[str]] = {}
         self._resolutions: dict[str, RegexResolution] = {}
+        self._works: deque[Iterator[None]] = deque()
+        self._removed: list[tuple[str, str, str]] = []
         self._ends: dict[str, ErrorCode] = {}
 
     @property
     def settings(self) -> GroupSettings:
         return self._settings()
 
-    @property
-    def refusal(self) -> ErrorCode:
-        return self.state.refusal
-
     def new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{self._new_id()}" if prefix else str(self._new_id())
 
     # Loading
 
-    def load_some(self, now_ms: int) -> None:
-        """Read and replay the next part of the log, up to its end: what the former leader wrote, committed or not."""
-        if self.state is not ShardState.LOADING:
-            return
-        before = self._load.next_offset
-        try:
-            for data, position, header in self._load.next_batches(self.settings.load_buffer_bytes):
-                self._replay_batch(data, position, header)
-        except (DecodeError, LogError, ValueError) as error:
-            self.state = ShardState.FAILED
-            log.error(
-                "%s-%d cannot be loaded from offset %d on, so this broker refuses its groups: %s",
-                *self.partition.topic_partition,
-                self._load.next_offset,
-                error,
-            )
-            return
-        if self._load.next_offset > before:
-            # So that what waits for its commit does not pile up (KAFKA-19716).
-            self._commit_to(self.partition.log.high_watermark)
-            return
-        self._begin(now_ms)
+    @property
+    def load_buffer_bytes(self) -> int:
+        return self.settings.load_buffer_bytes
 
-    def _begin(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> None:
         self.state = ShardState.ACTIVE
-        self.log.start_at(self.partition.log.log_end_offset)
-        self._commit_to(self.partition.log.high_watermark)
+        self.commit_to(self.partition.log.high_watermark)
         for group in self.groups.values():
             self.classic.begin(now_ms, group)
         for consumers in self.consumers.values():
@@ -237,11 +221,11 @@ class GroupShard:
             self.leader_epoch,
         )
 
-    def _commit_to(self, high_watermark: int) -> None:
+    def commit_to(self, high_watermark: int) -> None:
         self.offsets.commit_to(high_watermark)
         self.committed.commit_to(high_watermark)
 
-    def _replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
+    def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
         for record in read_data_records(data, position, header):
             if header.is_control:
                 self._replay_marker(header.producer_id, record)
@@ -261,14 +245,11 @@ class GroupShard:
         for key in self.offsets.end_transaction(producer_id, record_offset, is_commit=is_commit):
             self._make_simple(key.group_id)
 
-    def close(self) -> None:
-        """This broker leads the partition no longer. The log is not asked for anything: it may be gone."""
-        self.state = ShardState.CLOSED
+    def given_up(self) -> None:
         for group in tuple(self.groups.values()):
             self.classic.end(group, ErrorCode.not_coordinator)
-        self.timers.clear()
         self._resolutions.clear()
-        self.log.fail_all(ErrorCode.not_coordinator)
+        self._works.clear()
 
     # Replay
 
@@ -350,6 +331,7 @@ class GroupShard:
             self._note_topics(group.group_id, group.subscriptions.names(), ())
             self._resolutions.pop(group.group_id, None)
             del self.consumers[group.group_id]
+            self.held_by_consumers.total -= group.held_bytes
         elif kind is RecordType.CONSUMER_GROUP_PARTITION_METADATA:
             group.has_partition_metadata = False
         elif kind is RecordType.CONSUMER_GROUP_MEMBER_METADATA:
@@ -371,7 +353,9 @@ class GroupShard:
         if group_id in self._modern or (known is not None and not known.is_simple):
             raise ValueError(f"group {group_id} is of another protocol, and has records of a consumer group")
         self.groups.pop(group_id, None)
-        made = self.consumers[group_id] = ConsumerGroup(group_id, self._note_topics)
+        made = self.consumers[group_id] = ConsumerGroup(
+            group_id, self._note_topics, held_by_all=self.held_by_consumers
+        )
         return made
 
     def _note_topics(self, group_id: str, before: Collection[str], after: Collection[str]) -> None:
@@ -491,12 +475,17 @@ class GroupShard:
 
     @property
     def has_work(self) -> bool:
-        return self.state is ShardState.LOADING or bool(self._resolutions)
+        """Regular expressions are resolved part by part too, and what is over is removed so."""
+        return self.has_to_read or bool(self._resolutions or self._works)
 
     def work_some(self, now_ms: int) -> None:
-        """A part of what takes long: the load, or the resolution of regular expressions."""
-        if self.state is ShardState.LOADING:
+        if self.has_to_read:
             self.load_some(now_ms)
+            return
+        if self._works:
+            work = self._works.popleft()
+            if next(work, _ENDED) is not _ENDED:
+                self._works.append(work)
             return
         group_id, resolution = next(iter(self._resolutions.items()))
         if resolution.advance():
@@ -555,47 +544,68 @@ class GroupShard:
         done: Done,
         transaction: TransactionOf | None = None,
     ) -> bool:
-        """Whether the log took them; `done` is called in any case."""
-        settings = self.settings
-        return self.log.write(
-            now_ms,
-            records,
-            done,
-            timeout_ms=settings.commit_timeout_ms,
-            codec=settings.compression_codec,
-            transaction=transaction,
-        )
+        """Whether the log took them; `done` is called in any case. The records change the state before they are
+        committed."""
+        producer_id = None if transaction is None else transaction.producer.producer_id
+
+        def appended(first_offset: int) -> None:
+            for offset, (key, value) in enumerate(records, first_offset):
+                self.replay(offset, key, value, producer_id)
+
+        return self._append(now_ms, records, done, appended, transaction)
 
     def write_group(
         self, now_ms: int, group: ClassicGroup, done: Done, assignments: Mapping[str, bytes] | None = None
     ) -> None:
-        """The group itself is ahead of its record: members wait for this one."""
-        settings = self.settings
+        """The group itself is ahead of its record, which is not replayed: members wait for this one."""
         record = (encode_group_key(group.group_id), encode_group_value(group.record(assignments)))
-        self.log.write(
+        self._append(now_ms, [record], done, lambda _first_offset: None)
+
+    def _append(
+        self,
+        now_ms: int,
+        records: Sequence[KeyValue],
+        done: Done,
+        appended: Callable[[int], None],
+        transaction: TransactionOf | None = None,
+    ) -> bool:
+        settings = self.settings
+        error = self.log.write(
             now_ms,
-            [record],
+            records,
             done,
             timeout_ms=settings.commit_timeout_ms,
+            appended=appended,
             codec=settings.compression_codec,
-            is_replayed=False,
+            transaction=transaction,
         )
+        if error is not ErrorCode.none:
+            done(error)
+        return error is ErrorCode.none
 
     def after_writes(self, now_ms: int, done: Done) -> None:
         self.log.after_writes(now_ms, done, timeout_ms=self.settings.commit_timeout_ms)
 
-    def advance(self) -> None:
-        """The high watermark moved."""
-        if self.state is ShardState.ACTIVE:
-            self.log.advance()
+    def note_removed(self, group_id: str, member_id: str, reason: str) -> None:
+        """For the log of the broker, which has a line for all members that are removed together."""
+        self._removed.append((group_id, member_id, reason))
 
     def expire(self, now_ms: int) -> None:
-        self.log.expire(now_ms)
-        self.timers.fire(now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        deadlines = (self.log.next_deadline_ms(), self.timers.next_deadline_ms())
-        return min((each for each in deadlines if each is not None), default=None)
+        super().expire(now_ms)
+        removed, self._removed = self._removed, []
+        if not removed:
+            return
+        named = [
+            f"member {member_id} of group {group_id} ({reason})"
+            for group_id, member_id, reason in removed[:_NAMED_AT_MOST]
+        ]
+        more = len(removed) - len(named)
+        log.info(
+            "%s-%d: removed %s%s",
+            *self.partition.topic_partition,
+            ", ".join(named),
+            f" and {more} other members" if more else "",
+        )
 
     def make_room(self, now_ms: int, group_id: str) -> ErrorCode:
         group = self.consumers.get(group_id)
@@ -807,20 +817,20 @@ class GroupShard:
 
     # Groups
 
-    def listed(self) -> list[ListedGroup]:
-        found = [
-            ListedGroup(group.group_id, group.protocol_type or "", group.state.value, "classic")
-            for group in self.groups.values()
-        ]
-        found += [
-            ListedGroup(committed.group_id, CONSUMER, committed.state.value, CONSUMER)
-            for committed in self.committed.all.values()
-        ]
-        for group_id, kept in self._modern.items():
+    def listed(self) -> Iterator[ListedGroup]:
+        """The groups that are there at the first step, each as it is at its own step."""
+        classic, consumers = tuple(self.groups.values()), tuple(self.committed.all.values())
+        modern = tuple(self._modern.items())
+        for group in classic:
+            if self.groups.get(group.group_id) is group:
+                yield ListedGroup(group.group_id, group.protocol_type or "", group.state.value, "classic")
+        for committed in consumers:
+            if committed.group_id in self.committed.all:
+                yield ListedGroup(committed.group_id, CONSUMER, committed.state.value, CONSUMER)
+        for group_id, kept in modern:
             kind = next((_TYPE_OF_METADATA[each] for each, _ in kept if each in _TYPE_OF_METADATA), "share")
             state = "Stable" if self._has_modern_members(group_id) else "Empty"
-            found.append(ListedGroup(group_id, kind, state, kind))
-        return found
+            yield ListedGroup(group_id, kind, state, kind)
 
     def delete_groups(
         self, now_ms: int, group_ids: Sequence[str], done: Callable[[Mapping[str, ErrorCode]], None]
@@ -852,12 +862,14 @@ class GroupShard:
 
     def _tombstones(self, group_id: str) -> list[KeyValue]:
         places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
-        records: list[KeyValue] = [(encode_offset_key(OffsetKey(group_id, *place)), None) for place in places]
+        return _offset_tombstones(group_id, places) + self._tombstones_of_group(group_id)
+
+    def _tombstones_of_group(self, group_id: str) -> list[KeyValue]:
         if group_id in self.consumers:
-            return records + group_tombstones(self.consumers[group_id])
+            return group_tombstones(self.consumers[group_id])
         if group_id in self._modern:
-            return records + _removals(self._modern[group_id])
-        return [*records, (encode_group_key(group_id), None)]
+            return _removals(self._modern[group_id])
+        return [(encode_group_key(group_id), None)]
 
     # Expiry
 
@@ -866,64 +878,103 @@ class GroupShard:
 
     def expire_offsets(self, now_ms: int) -> None:
         """Rules G3.37 to G3.41 and G5.40. A group that has no offsets left and no members goes too."""
-        retention_ms = self.settings.retention_ms
+        self._works.append(self._expiry(now_ms))
+
+    def _expiry(self, now_ms: int) -> Iterator[None]:
+        """A slice in each step, which writes what it has found."""
         records: list[KeyValue] = []
-        for group in tuple(self.groups.values()):
-            kept = self.offsets.newest(group.group_id)
-            expired = [
-                place
-                for place, found in kept.items()
-                if not self.offsets.is_in_transaction(group.group_id, place)
-                and _has_expired(group, place, found, now_ms, retention_ms)
-            ]
-            self.counters.offset_expirations += len(expired)
-            records += [(encode_offset_key(OffsetKey(group.group_id, *place)), None) for place in expired]
-            is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group.group_id))
-            if not is_used and group.state is GroupState.EMPTY and not group.pending_ids:
-                records.append((encode_group_key(group.group_id), None))
-        for consumers in tuple(self.consumers.values()):
-            records += self._expired_of_consumers(consumers, now_ms, retention_ms)
+        looked = 0
+        for group_id in (*self.groups, *self.consumers):
+            # Of this group, in `records`.
+            removed = 0
+            for part in _parts(tuple(self.offsets.newest(group_id))):
+                expired = self._expired(now_ms, group_id, part)
+                self.counters.offset_expirations += len(expired)
+                records += _offset_tombstones(group_id, expired)
+                removed += len(expired)
+                looked += 1 + len(part)
+                if looked >= _LOOKED_AT_ONCE:
+                    self._remove_some(now_ms, records)
+                    records, looked, removed = [], 0, 0
+                    yield
+            if self._is_over(group_id, removed):
+                records += self._tombstones_of_group(group_id)
         self._remove_some(now_ms, records)
         self._schedule_expiry(now_ms)
 
-    def _expired_of_consumers(self, group: ConsumerGroup, now_ms: int, retention_ms: int) -> list[KeyValue]:
-        """Offsets of topics that the group reads stay, however old."""
-        group_id = group.group_id
+    def _expired(self, now_ms: int, group_id: str, places: Iterable[Place]) -> list[Place]:
+        group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
         kept = self.offsets.newest(group_id)
-        expired = [
-            place
-            for place, found in kept.items()
-            if place.topic not in group.subscriptions
-            and not self.offsets.is_in_transaction(group_id, place)
-            and is_expired(found, now_ms, found.commit_timestamp_ms, retention_ms)
-        ]
-        records: list[KeyValue] = [
-            (encode_offset_key(OffsetKey(group_id, *place)), None) for place in expired
-        ]
-        self.counters.offset_expirations += len(expired)
-        is_used = len(expired) < len(kept) or bool(self.offsets.in_transactions(group_id))
-        return records if is_used or not group.is_empty else records + group_tombstones(group)
+        retention_ms = self.settings.retention_ms
+
+        def has_expired(place: Place) -> bool:
+            found = kept.get(place)
+            if found is None or self.offsets.is_in_transaction(group_id, place):
+                return False
+            if group is not None:
+                return _has_expired(group, place, found, now_ms, retention_ms)
+            # Offsets of topics that a consumer group reads stay, however old.
+            return (
+                consumers is not None
+                and place.topic not in consumers.subscriptions
+                and is_expired(found, now_ms, found.commit_timestamp_ms, retention_ms)
+            )
+
+        return [place for place in places if has_expired(place)]
+
+    def _is_over(self, group_id: str, removed: int) -> bool:
+        """Whether the group has no members, and no offsets but those that are being `removed`."""
+        if self.offsets.in_transactions(group_id) or len(self.offsets.newest(group_id)) > removed:
+            return False
+        group, consumers = self.groups.get(group_id), self.consumers.get(group_id)
+        if group is not None:
+            return group.state is GroupState.EMPTY and not group.pending_ids
+        return consumers is not None and consumers.is_empty
 
     def forget_topics(self, now_ms: int, topics: Collection[str]) -> None:
         """Topics were deleted: another topic of the same name has other records (rule G3.42)."""
+        self._works.append(self._forgetting(now_ms, frozenset(topics)))
+
+    def _forgetting(self, now_ms: int, topics: Collection[str]) -> Iterator[None]:
+        """A slice in each step. What was committed since the first is of another topic."""
+        end_offset = self.partition.log.log_end_offset
         records: list[KeyValue] = []
+        looked = 0
         for group_id in (*self.groups, *self.consumers, *self._modern):
-            places = dict.fromkeys((*self.offsets.newest(group_id), *self.offsets.in_transactions(group_id)))
-            records += [
-                (encode_offset_key(OffsetKey(group_id, *place)), None)
-                for place in places
-                if place.topic in topics
-            ]
+            newest = self.offsets.newest(group_id)
+            for part in _parts((*newest, *self.offsets.in_transactions(group_id))):
+                gone = [
+                    place
+                    for place in dict.fromkeys(part)
+                    if place.topic in topics
+                    and ((found := newest.get(place)) is None or found.record_offset < end_offset)
+                ]
+                records += _offset_tombstones(group_id, gone)
+                looked += 1 + len(part)
+                if looked >= _LOOKED_AT_ONCE:
+                    self._remove_some(now_ms, records)
+                    records, looked = [], 0
+                    yield
         self._remove_some(now_ms, records)
 
     def _remove_some(self, now_ms: int, records: Sequence[KeyValue]) -> None:
-        for start in range(0, len(records), _REMOVED_AT_ONCE):
-            self.write(now_ms, records[start : start + _REMOVED_AT_ONCE], lambda _error: None)
+        for part in in_batches(records, record_bytes):
+            self.write(now_ms, part, lambda _error: None)
 
 
 def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     known = group.members.get(member_id)
     return ConsumerMember(member_id=member_id) if known is None else known
+
+
+def _parts(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
+    """At least one, so that a group without offsets takes a step too."""
+    for start in range(0, max(len(places), 1), _LOOKED_AT_ONCE):
+        yield places[start : start + _LOOKED_AT_ONCE]
+
+
+def _offset_tombstones(group_id: str, places: Iterable[Place]) -> list[KeyValue]:
+    return [(encode_offset_key(OffsetKey(group_id, *place)), None) for place in places]
 
 
 def _begun(group_id: str, *records: KeyValue) -> Change:

@@ -15,6 +15,9 @@ from typing import Final, Protocol, TypeVar
 from kquorum.broker.log.log_config import LogConfig
 
 _OFFSET_SPAN_MAX: Final = 2**31 - 1
+# The files of a group are renamed in one turn of the event loop, some ten calls of the system for each segment. Kafka
+# has no such bound; the next round joins what this one made.
+MOST_IN_A_GROUP: Final = 64
 
 
 class CleanableSegment(Protocol):
@@ -125,7 +128,8 @@ def _overdue_ms(dirty: Sequence[CleanableSegment], max_lag_ms: int, now_ms: int)
 def groups(
     segments: Iterable[_Groupable], *, segment_bytes: int, index_bytes: int, end_offset: int
 ) -> list[list[_Groupable]]:
-    """Which segments become one, in order: together they are no longer than one may be, and so are their indexes.
+    """Which segments become one, in order: together they are no longer than one may be, and so are their indexes; and
+    they are MOST_IN_A_GROUP at most.
 
     `end_offset` is the first offset behind the last of them.
     """
@@ -134,7 +138,7 @@ def groups(
     while rest:
         group = [rest.pop(0)]
         sizes = _sizes(group[0])
-        while rest:
+        while rest and len(group) < MOST_IN_A_GROUP:
             last_offset = (rest[1].base_offset if len(rest) > 1 else end_offset) - 1
             is_far = last_offset - group[0].base_offset > _OFFSET_SPAN_MAX
             added = [had + more for had, more in zip(sizes, _sizes(rest[0]), strict=True)]

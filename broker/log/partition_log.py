@@ -33,7 +33,7 @@ class Isolation(enum.Enum):
     """A consumer with read_committed: up to the last stable offset, with the list of aborted transactions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AppendedBatches:
     """What one append wrote. Offsets are inclusive; `first_offset` is -1 where nothing was written."""
 
@@ -56,7 +56,7 @@ class AbortedTransaction:
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LogSlice:
     """What one read found: whole batches (except where the first batch alone is longer than asked for)."""
 
@@ -68,7 +68,7 @@ class LogSlice:
     """None where the reader did not ask for committed records only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EpochEnd:
     """The largest epoch not above the one asked for and the offset behind its last record; -1, -1 if unknown."""
 
@@ -167,6 +167,14 @@ class PartitionLog(Protocol):
         it; None where the transaction is open here. Raises InvalidProducerEpoch."""
         ...
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of an earlier epoch of the producer is open."""
+        ...
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        """Whether the oldest open transaction should have been ended by its coordinator long ago."""
+        ...
+
     def active_producers(self, most: int) -> Sequence[ActiveProducer]:
         """At most so many, those with an open transaction first."""
         ...
@@ -213,8 +221,9 @@ class PartitionLog(Protocol):
         """DeleteRecords, and a follower that learns its leader's start. Raises OffsetOutOfRange above the watermark."""
         ...
 
-    def offset_for_time(self, timestamp_ms: int) -> TimestampedOffset:
-        """The first record whose timestamp is not below the one asked for."""
+    def search_time(self, timestamp_ms: int, from_offset: int) -> TimestampedOffset | int:
+        """The first record from `from_offset` on whose timestamp is not below the one asked for. After some thousand
+        batches without it, the offset from which to search on: no index bounds the search where times go back."""
         ...
 
     def offset_of_max_time(self) -> TimestampedOffset:

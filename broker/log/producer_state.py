@@ -286,6 +286,11 @@ class ProducerStates:
         waiting.add(sequence, epoch)
         return waiting.guard
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of an earlier epoch of the producer is open."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.has_transaction and entry.epoch < epoch
+
     def on_high_watermark(self, high_watermark: int) -> None:
         """Transactions whose marker lies below the high watermark no longer hold the last stable offset back."""
         self.transactions.forget_replicated(high_watermark)

@@ -104,7 +104,7 @@ class ValidationRules:
         return max(_LEAST_REBUILT_LIMIT, _REBUILDS_AT_MOST * self.max_message_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Analysis:
     """What the first pass found. Offsets are inclusive, and -1 where nothing was sent."""
 
@@ -123,7 +123,7 @@ class Analysis:
     """How many batches of a newer epoch than the replica's were left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Validated:
     """Batches that are ready to be written. `records` may be the bytes that were given, changed in place."""
 

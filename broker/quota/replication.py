@@ -16,6 +16,8 @@ from kquorum.metadata.image.configs import TOPIC, ConfigResource
 from kquorum.metadata.image.image import MetadataImage
 
 _ALL: Final = "*"
+# The controller takes any number of digits, as Kafka's; Python makes no number of some thousand.
+_DIGITS_OF_AN_ID: Final = 10
 
 
 class ReplicationThrottle:
@@ -45,7 +47,7 @@ class ReplicationThrottle:
         return frozenset(
             int(partition)
             for partition, _, broker in split
-            if partition.isdecimal() and broker.isdecimal() and int(broker) == self._broker_id
+            if _is_id(partition) and _is_id(broker) and int(broker) == self._broker_id
         )
 
     def is_throttled(self, topic_partition: tuple[str, int]) -> bool:
@@ -91,3 +93,7 @@ class ReplicationThrottles:
                 self.follower.set_replicas(
                     resource.name, values.get("follower.replication.throttled.replicas", "")
                 )
+
+
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _DIGITS_OF_AN_ID

@@ -52,6 +52,8 @@ log = logging.getLogger("broker.replica")
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+FORGOTTEN_NAMES: Final = 100
+"""So many names of topics that are not fetched any more are kept."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 
@@ -103,6 +105,7 @@ class _Followed:
     __slots__ = (
         "asked_step",
         "delayed_until_ms",
+        "has_begun",
         "is_without_space",
         "lag",
         "last_fetched_epoch",
@@ -120,6 +123,7 @@ class _Followed:
         self.lag: int | None = None
         """Records behind the leader's high watermark; None before the first answer."""
         self.delayed_until_ms: int | None = None
+        self.has_begun = False
         self.is_without_space = False
         """Whether the last records were not taken because the disk was full."""
         self.step = _Step.FETCHING
@@ -135,6 +139,7 @@ class _Followed:
         return self.lag is not None and self.lag <= 0
 
     def begin(self, *, cuts_by_fetch: bool) -> None:
+        """Raises LogError; NoSpaceLeft: it may be called again."""
         latest_epoch = self.partition.log.latest_epoch
         if latest_epoch is None:
             # Without epochs nothing is known of a tail but that it may differ above the high watermark.
@@ -144,6 +149,7 @@ class _Followed:
             self.last_fetched_epoch = latest_epoch
             if not cuts_by_fetch:
                 self.step = _Step.TRUNCATING
+        self.has_begun = True
 
 
 class Fetcher:
@@ -155,6 +161,8 @@ class Fetcher:
         self.source_id = source_id
         self.failed: dict[Key, LogError | ErrorCode] = {}
         """Partitions that are given up until their leader epoch changes, and why (KIP-461)."""
+        self.received_bytes = 0
+        """Records received since the start."""
         self._settings = settings
         self._quota = quota
         self._session = FetchSession()
@@ -183,6 +191,11 @@ class Fetcher:
         """Nothing to fetch: the connection may close."""
         return not self._followed
 
+    @property
+    def max_lag(self) -> int:
+        """Of the partition that lags most, in records; those without an answer yet are not counted."""
+        return max((each.lag or 0 for each in self._followed.values()), default=0)
+
     def lag_of(self, key: Key) -> int | None:
         followed = self._followed.get(key)
         return None if followed is None else followed.lag
@@ -196,15 +209,24 @@ class Fetcher:
             return
         self.failed.pop(key, None)
         followed = _Followed(partition, leader_epoch)
-        try:
-            followed.begin(cuts_by_fetch=self._settings.cuts_by_fetch)
-        except LogError as error:
-            self._give_up(key, error)
-            return
         self._followed[key] = followed
         self._names[partition.topic_id] = key.topic
+        if len(self._names) > len(self._followed) + FORGOTTEN_NAMES:
+            # Topics come and go for as long as a broker lives.
+            self._names = {each.partition.topic_id: name for (name, _), each in self._followed.items()}
         self._delayed.discard(key)
-        self._set_step(key, followed, followed.step)
+        if self._begin(0, key, followed):
+            self._set_step(key, followed, followed.step)
+
+    def _begin(self, now_ms: int, key: Key, followed: _Followed) -> bool:
+        try:
+            followed.begin(cuts_by_fetch=self._settings.cuts_by_fetch)
+        except NoSpaceLeft as error:
+            self._wait_for_space(now_ms, key, followed, error)
+            self._idle_until_ms = None
+        except LogError as error:
+            self._give_up(key, error)
+        return followed.has_begun
 
     def remove(self, key: Key) -> None:
         self.failed.pop(key, None)
@@ -252,6 +274,8 @@ class Fetcher:
             if followed.delayed_until_ms <= now_ms:
                 followed.delayed_until_ms = None
                 self._delayed.discard(key)
+                if not (followed.has_begun or self._begin(now_ms, key, followed)):
+                    continue
                 self._set_step(key, followed, followed.step)
 
     def _next_fetch(self, now_ms: int, broker_epoch: int) -> ByVersion[FetchResponse] | None:
@@ -424,6 +448,7 @@ class Fetcher:
             self._handle_error(now_ms, key, followed, data.error_code)
             return 0
         size = 0 if data.records is None else len(data.records)
+        self.received_bytes += size
         try:
             if data.diverging_epoch.end_offset >= 0:
                 # Nothing else in this answer counts: records and watermark are those of another log (KAFKA-14704).
@@ -507,6 +532,9 @@ class Fetcher:
                     partition.log.log_end_offset,
                 )
                 partition.truncate_fully_and_start_at(found.offset)
+        except NoSpaceLeft as error:
+            self._wait_for_space(now_ms, key, followed, error)
+            return
         except LogError as error:
             self._give_up(key, error)
             return
@@ -526,6 +554,8 @@ class Fetcher:
         else:
             try:
                 self._truncate_to_end(key, followed, EpochEnd(end.leader_epoch, end.end_offset))
+            except NoSpaceLeft as error:
+                self._wait_for_space(now_ms, key, followed, error)
             except LogError as error:
                 self._give_up(key, error)
 
@@ -586,7 +616,8 @@ class Fetcher:
             self._leave_request(key)
 
     def _wait_for_space(self, now_ms: int, key: Key, followed: _Followed, error: NoSpaceLeft) -> None:
-        """The log is sound: it goes on where it ended, once there is space."""
+        """The log is sound: it goes on where it ends, once there is space."""
+        followed.offset = followed.partition.log.log_end_offset
         if not followed.is_without_space:
             followed.is_without_space = True
             log.error(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
@@ -21,6 +21,7 @@ from uuid import UUID
 from kquorum.broker.log.errors import (
     FencedLeaderEpoch,
     LogError,
+    NoSpaceLeft,
     NotEnoughReplicas,
     NotLeaderOrFollower,
     OffsetOutOfRange,
@@ -45,6 +46,7 @@ from kquorum.broker.replica.isr import (
     IsrState,
     RefusedChange,
 )
+from kquorum.metadata.image.directories import MIGRATING
 from kquorum.metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
 from kquorum.wire.messages.error_codes import ErrorCode
 
@@ -84,8 +86,9 @@ class ClusterView(Protocol):
         """Registered and unfenced."""
         ...
 
-    def is_active(self, broker_id: int) -> bool:
-        """Registered, unfenced and not in controlled shutdown: it may join an ISR (KIP-841)."""
+    def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
+        """Registered, unfenced and not in controlled shutdown (KIP-841), and the directory of the replica has not
+        failed and is not LOST."""
         ...
 
     def broker_epoch(self, broker_id: int) -> int | None: ...
@@ -109,6 +112,8 @@ class Outbox:
 
     woken: dict[TopicPartition, Wake] = field(default_factory=dict)
     isr_changes: list[IsrChange] = field(default_factory=list)
+    without_space: dict[TopicPartition, None] = field(default_factory=dict)
+    """Partitions whose log refused records, as its disk is full."""
 
     def wake(self, topic_partition: TopicPartition, why: Wake) -> None:
         self.woken[topic_partition] = self.woken.get(topic_partition, why) | why
@@ -121,6 +126,10 @@ class Outbox:
         changes, self.isr_changes = self.isr_changes, []
         return changes
 
+    def take_without_space(self) -> Collection[TopicPartition]:
+        found, self.without_space = self.without_space, {}
+        return found
+
 
 @dataclass(slots=True)
 class PartitionSettings:
@@ -130,7 +139,7 @@ class PartitionSettings:
     replica_lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeaderAppend:
     """An append by a producer. With acks=all it is acknowledged when the high watermark is at `required_offset`."""
 
@@ -138,7 +147,7 @@ class LeaderAppend:
     required_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionRead:
     """What a Fetch of one partition found: records, or where the reader's log departs from the leader's."""
 
@@ -179,6 +188,7 @@ class Partition:
         self.epoch_start_offset: int | None = None
         """The end of the log when this broker began to lead; None for a follower."""
         self.replicas: tuple[int, ...] = ()
+        self._directories: dict[int, UUID] = {}
         self.adding_replicas: tuple[int, ...] = ()
         self.removing_replicas: tuple[int, ...] = ()
         self.isr_state = IsrState(frozenset())
@@ -288,6 +298,12 @@ class Partition:
             self._outbox.wake(self.topic_partition, Wake.ROLE)
         return is_new_epoch
 
+    def change_min_insync_replicas(self, now_ms: int, number: int) -> None:
+        """Where it went down, the high watermark may move that stood still below it."""
+        if number != self.settings.min_insync_replicas:
+            self.settings.min_insync_replicas = number
+            self._maybe_advance_high_watermark(now_ms)
+
     def stop(self) -> None:
         """The broker no longer has this partition: each request that waits for it gets an answer."""
         self.leader_id = NO_LEADER
@@ -298,6 +314,7 @@ class Partition:
 
     def _assign(self, registration: PartitionState) -> None:
         self.replicas = registration.replicas
+        self._directories = dict(zip(registration.replicas, registration.directories, strict=False))
         self.adding_replicas = registration.adding_replicas
         self.removing_replicas = registration.removing_replicas
 
@@ -332,14 +349,18 @@ class Partition:
                 f"{self._name} has {len(self.isr_state.committed)} in-sync replicas; "
                 f"min.insync.replicas asks for {self.effective_min_isr}"
             )
-        batches = self.log.append_as_leader(
-            records,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            guard=guard,
-            transaction_version=transaction_version,
-        )
+        try:
+            batches = self.log.append_as_leader(
+                records,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                guard=guard,
+                transaction_version=transaction_version,
+            )
+        except NoSpaceLeft:
+            self._outbox.without_space[self.topic_partition] = None
+            raise
         if not batches.duplicate:
             self._outbox.wake(self.topic_partition, Wake.LOG_END)
             self._maybe_advance_high_watermark(now_ms)
@@ -581,8 +602,10 @@ class Partition:
         )
 
     def _is_eligible(self, replica_id: int, progress: FollowerProgress) -> bool:
-        """Neither fenced nor shutting down (KIP-841), and the process that fetches is the registered one (KIP-903)."""
-        if not self._cluster.is_active(replica_id):
+        """Neither fenced nor shutting down (KIP-841), on a disk that works and has space, and the process that fetches
+        is the registered one (KIP-903)."""
+        directory_id = self._directories.get(replica_id, MIGRATING)
+        if not self._cluster.may_join_isr(replica_id, directory_id):
             return False
         return progress.broker_epoch in (UNKNOWN_BROKER_EPOCH, self._cluster.broker_epoch(replica_id))
 
@@ -608,6 +631,11 @@ class Partition:
         self.log.update_high_watermark(reached)
         self._outbox.wake(self.topic_partition, Wake.HIGH_WATERMARK)
         return True
+
+    def brokers_changed(self, now_ms: int) -> None:
+        """A broker that is fenced, or whose disk failed, is not waited for any longer."""
+        if self.is_leader and self.log.high_watermark < self.log.log_end_offset:
+            self._maybe_advance_high_watermark(now_ms)
 
     # The ISR and the controller
 
@@ -677,7 +705,11 @@ class Partition:
             (last_delta,) = _LAST_OFFSET_DELTA.unpack_from(records, _LAST_OFFSET_DELTA_POSITION)
             if base_offset < start <= base_offset + last_delta:
                 self.log.truncate_fully_and_start_at(base_offset)
-        appended = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=now_ms)
+        try:
+            appended = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=now_ms)
+        except NoSpaceLeft:
+            self._outbox.without_space[self.topic_partition] = None
+            raise
         if appended.first_offset >= 0:
             self._outbox.wake(self.topic_partition, Wake.LOG_END)
         return appended

@@ -18,10 +18,11 @@ from zlib import crc32
 import numpy as np
 
 from kquorum.broker.internal_topics import INTERNAL_TOPICS
-from kquorum.broker.log.errors import KafkaStorageError, LogError
+from kquorum.broker.log.errors import KafkaStorageError, LogError, NoSpaceLeft
 from kquorum.broker.log.partition_log import PartitionLog
 from kquorum.broker.replica.alter_partitions import AlterPartitions
 from kquorum.broker.replica.fetcher import Fetcher, FetcherSettings, ReplicationQuota
+from kquorum.broker.replica.full_disk import FullDisk
 from kquorum.broker.replica.isr import IsrChange
 from kquorum.broker.replica.partition import (
     DEFAULT_LAG_TIME_MAX_MS,
@@ -31,7 +32,9 @@ from kquorum.broker.replica.partition import (
     TopicPartition,
 )
 from kquorum.metadata.image.cluster import ClusterImage, Endpoint
+from kquorum.metadata.image.configs import TOPIC
 from kquorum.metadata.image.delta import MetadataDelta
+from kquorum.metadata.image.directories import is_online
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.image.partition_state import PartitionState
 from kquorum.metadata.image.topics import TopicImage
@@ -42,6 +45,8 @@ HIGH_WATERMARK_CHECKPOINT_MS: Final = 5_000
 OPENED_AT_ONCE: Final = 8
 """How many logs that are not open yet one call opens. Making the files of a log takes some milliseconds, so a topic of
 thousands of partitions would keep the broker from its heartbeats."""
+DELETED_AT_ONCE: Final = 8
+"""How many logs one call sets aside: each waits for the disk."""
 
 
 class PartitionLogs(Protocol):
@@ -66,7 +71,7 @@ class PartitionLogs(Protocol):
     ) -> PartitionLog:
         """The log, made where there is none. Its high watermark is that of the checkpoint, within the log. Raises
         KafkaStorageError where the directory is offline, or where the log of a partition that is not new may lie in
-        one; InconsistentTopicId."""
+        one; NoSpaceLeft; InconsistentTopicId."""
         ...
 
     def delete(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
@@ -134,6 +139,7 @@ class ReplicaManager:
         min_insync_replicas: Callable[[MetadataImage, str], int] = lambda _image, _topic: 1,
         quota: ReplicationQuota | None = None,
         places: LogPlaces | None = None,
+        full_disk: FullDisk | None = None,
     ) -> None:
         """`min_insync_replicas` is the effective config of a topic."""
         self.outbox = Outbox()
@@ -144,10 +150,17 @@ class ReplicaManager:
         self._min_insync_replicas = min_insync_replicas
         self._quota = quota
         self._places = places
+        self._full_disk = full_disk or FullDisk(
+            settings.broker_id, lambda _topic, _partition, _directory: None
+        )
         self._image = MetadataImage.empty()
         self._hosted: dict[TopicPartition, _Hosted] = {}
         self._indexes: dict[UUID, dict[int, TopicPartition]] = {}
         self._unopened: dict[TopicPartition, None] = {}
+        self._unopened_for_space: dict[TopicPartition, None] = {}
+        """Partitions for whose files there was no space."""
+        # With the topic id of the log.
+        self._undeleted: dict[TopicPartition, UUID] = {}
         # Of new partitions whose files are being made, or were made and are not opened yet, the topic's id then.
         self._in_making: dict[TopicPartition, UUID] = {}
         self._made: dict[TopicPartition, UUID] = {}
@@ -157,6 +170,7 @@ class ReplicaManager:
         self._next_checkpoint_ms: int | None = None
         self._checkpointed: dict[TopicPartition, int] = {}
         self.alter_partitions = AlterPartitions(settings.broker_id, self._partition_of)
+        self._received_before = 0
 
     # What is here
 
@@ -172,6 +186,27 @@ class ReplicaManager:
     def all_online(self) -> Iterator[Partition]:
         return (hosted.partition for hosted in self._hosted.values() if hosted.partition is not None)
 
+    # What is counted
+
+    @property
+    def received_bytes(self) -> int:
+        """Records that were fetched from leaders since the start."""
+        return self._received_before + sum(each.fetcher.received_bytes for each in self.fetchers.values())
+
+    @property
+    def max_lag(self) -> int:
+        """Records that the replica lacks which lags most behind its leader's high watermark."""
+        return max((each.fetcher.max_lag for each in self.fetchers.values()), default=0)
+
+    @property
+    def failed_partitions(self) -> int:
+        """Followed, and not fetched until their leader epoch changes."""
+        return sum(len(each.fetcher.failed) for each in self.fetchers.values())
+
+    @property
+    def offline_replicas(self) -> int:
+        return sum(hosted.partition is None for hosted in self._hosted.values())
+
     def _partition_of(self, change: IsrChange) -> Partition | None:
         partition = self.online(TopicPartition(change.topic, change.partition))
         return partition if partition is not None and partition.topic_id == change.topic_id else None
@@ -186,8 +221,9 @@ class ReplicaManager:
         broker = self._cluster.brokers.get(broker_id)
         return broker is not None and not broker.fenced
 
-    def is_active(self, broker_id: int) -> bool:
-        return self._cluster.is_active(broker_id)
+    def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
+        broker = self._cluster.brokers.get(broker_id)
+        return broker is not None and broker.is_active and is_online(directory_id, broker.log_dirs)
 
     def broker_epoch(self, broker_id: int) -> int | None:
         broker = self._cluster.brokers.get(broker_id)
@@ -206,7 +242,8 @@ class ReplicaManager:
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
         """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch. The logs of new
         partitions are made first (`PartitionLogs.begin_opening`), so that the image need not wait for the disk; of many
-        that are there only some are opened here. `tick` opens the others."""
+        that are there only some are opened here, and of many old ones only some logs are set aside. `tick` does the
+        others."""
         before, self._image = self._image, image
         changed = self._changed(delta)
         if not self._has_begun:
@@ -214,7 +251,7 @@ class ReplicaManager:
                 return
             self._has_begun = True
             changed = self._everything()
-        self._settle_configs(delta)
+        self._settle_configs(now_ms, delta)
         for topic_id in delta.deleted_topic_ids:
             for topic_partition in list(self._indexes.get(topic_id, {}).values()):
                 self._stop_and_delete(topic_partition)
@@ -223,8 +260,11 @@ class ReplicaManager:
                 if topic_id in delta.deleted_topic_ids:
                     self._delete_made(topic_partition)
         self._take_over(now_ms, changed, opened_at_once=OPENED_AT_ONCE)
+        self.delete_some()
         if image.cluster.brokers is not before.cluster.brokers:
             self._follow_moved_leaders(before, image)
+            for partition in self.all_online():
+                partition.brokers_changed(now_ms)
         self._drop_idle_fetchers()
         self._submit()
 
@@ -288,6 +328,8 @@ class ReplicaManager:
         self._delete_made(topic_partition)
         if topic_partition in self._in_making:
             return False
+        # The new log gets the folder of that name.
+        self._delete_log(topic_partition)
         may_open = self._logs.begin_opening(
             topic_partition,
             topic.id,
@@ -307,12 +349,8 @@ class ReplicaManager:
     def _delete_made(self, topic_partition: TopicPartition) -> None:
         """The partition was deleted, created again or moved away before its log was opened."""
         topic_id = self._made.pop(topic_partition, None)
-        if topic_id is None:
-            return
-        try:
-            self._logs.delete(topic_partition, topic_id)
-        except LogError as error:
-            log.error("the log of %s-%d stays until the next start: %s", *topic_partition, error)
+        if topic_id is not None:
+            self._undeleted[topic_partition] = topic_id
 
     @property
     def _is_registered(self) -> bool:
@@ -378,6 +416,8 @@ class ReplicaManager:
             # A topic of the same name was deleted; its removal comes with the same or an earlier delta.
             self._stop_and_delete(topic_partition)
         self._made.pop(topic_partition, None)
+        # The new log gets the folder of that name.
+        self._delete_log(topic_partition)
         hosted = self._hosted[topic_partition] = _Hosted(topic.id, None)
         self._indexes.setdefault(topic.id, {})[topic_partition.partition] = topic_partition
         try:
@@ -389,6 +429,8 @@ class ReplicaManager:
             )
         except LogError as error:
             log.error("%s-%d is offline: %s", *topic_partition, error)
+            if isinstance(error, NoSpaceLeft):
+                self._unopened_for_space[topic_partition] = None
             return None
         hosted.partition = Partition(
             broker_id=self._settings.broker_id,
@@ -413,26 +455,45 @@ class ReplicaManager:
         if not indexes:
             del self._indexes[hosted.topic_id]
         self._stop_fetching(topic_partition)
+        self._unopened_for_space.pop(topic_partition, None)
+        self._full_disk.stopped(hosted.topic_id, topic_partition.partition)
         if self._places is not None:
             self._places.stopped(topic_partition)
         if hosted.partition is None:
             return
         hosted.partition.stop()
+        self._undeleted[topic_partition] = hosted.topic_id
+
+    def delete_some(self) -> bool:
+        """Set some of the logs aside that this broker has no more; whether there are others. After a crash the next
+        start finds the others, and keeps them aside as stray."""
+        for topic_partition in list(islice(self._undeleted, DELETED_AT_ONCE)):
+            self._delete_log(topic_partition)
+        return bool(self._undeleted)
+
+    def _delete_log(self, topic_partition: TopicPartition) -> None:
+        topic_id = self._undeleted.pop(topic_partition, None)
+        if topic_id is None:
+            return
         try:
-            self._logs.delete(topic_partition, hosted.topic_id)
+            self._logs.delete(topic_partition, topic_id)
         except LogError as error:
             log.error("the log of %s-%d stays until the next start: %s", *topic_partition, error)
 
-    def _settle_configs(self, delta: MetadataDelta) -> None:
+    def _settle_configs(self, now_ms: int, delta: MetadataDelta) -> None:
         """min.insync.replicas may be any resource's: the topic's, this broker's, the cluster's."""
-        if not delta.changed_configs:
+        changed = delta.changed_configs
+        if not changed:
             return
+        topics = {each.name for each in changed} if all(each.type == TOPIC for each in changed) else None
         known: dict[str, int] = {}
         for partition in self.all_online():
             topic = partition.topic_partition.topic
+            if topics is not None and topic not in topics:
+                continue
             if topic not in known:
                 known[topic] = self._min_insync_replicas(self._image, topic)
-            partition.settings.min_insync_replicas = known[topic]
+            partition.change_min_insync_replicas(now_ms, known[topic])
 
     # Fetchers
 
@@ -447,6 +508,7 @@ class ReplicaManager:
         running = self.fetchers.get(key)
         if running is None or running.endpoint != endpoint:
             moved = [] if running is None else list(running.fetcher.keys)
+            self._received_before += 0 if running is None else running.fetcher.received_bytes
             running = self.fetchers[key] = RunningFetcher(
                 endpoint, Fetcher(partition.leader_id, self._fetcher_settings, self._quota)
             )
@@ -493,7 +555,7 @@ class ReplicaManager:
     def _drop_idle_fetchers(self) -> None:
         for key in [key for key, running in self.fetchers.items() if running.fetcher.is_idle]:
             if not self.fetchers[key].fetcher.failed:
-                del self.fetchers[key]
+                self._received_before += self.fetchers.pop(key).fetcher.received_bytes
 
     def fetcher_answered(self) -> None:
         """Call this after a fetcher has taken an answer: partitions whose disk failed under it go offline."""
@@ -513,6 +575,7 @@ class ReplicaManager:
             return
         partition, hosted.partition = hosted.partition, None
         self._stop_fetching(topic_partition)
+        self._full_disk.stopped(hosted.topic_id, topic_partition.partition)
         if self._places is not None:
             self._places.went_offline(topic_partition)
         partition.stop()
@@ -532,22 +595,34 @@ class ReplicaManager:
                 self.mark_offline(partition.topic_partition)
         self._drop_idle_fetchers()
 
+    def has_space(self, directory_id: UUID) -> None:
+        """There is space again in a log directory that was full."""
+        self._full_disk.has_space(directory_id)
+        for topic_partition in self._unopened_for_space:
+            # As if it had not been looked at yet.
+            hosted = self._hosted.pop(topic_partition)
+            del self._indexes[hosted.topic_id][topic_partition.partition]
+            self._unopened[topic_partition] = None
+        self._unopened_for_space.clear()
+
     def begin_controlled_shutdown(self) -> None:
         self._is_shutting_down = True
 
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        if self._unopened:
+        if self._unopened or self._undeleted:
             return 0
         deadlines = [each for each in (self._next_shrink_ms, self._next_checkpoint_ms) if each is not None]
         return min(deadlines, default=None)
 
     def tick(self, now_ms: int) -> None:
-        """New partitions are opened, some with each call. ISRs are looked at each half of replica.lag.time.max.ms; high
-        watermarks are written every 5 s."""
+        """New partitions are opened, and old logs set aside, some with each call. ISRs are looked at each half of
+        replica.lag.time.max.ms; high watermarks are written every 5 s."""
         if self._unopened:
             self._open_some(now_ms)
+        if self._undeleted:
+            self.delete_some()
         if self._next_shrink_ms is None or now_ms >= self._next_shrink_ms:
             if self._next_shrink_ms is not None:
                 for partition in self.all_online():
@@ -573,6 +648,13 @@ class ReplicaManager:
     def _submit(self) -> None:
         for change in self.outbox.take_isr_changes():
             self.alter_partitions.submit(change)
+        for topic_partition in self.outbox.take_without_space():
+            partition = self.online(topic_partition)
+            if partition is None:
+                continue
+            state = self._image.topics.partition(partition.topic_id, topic_partition.partition)
+            if state is not None:
+                self._full_disk.refused(partition, state, self._cluster.brokers)
 
 
 def is_stray(

@@ -1,8 +1,7 @@
-"""The transactions of this broker: a shard for each partition of `__transaction_state` that it leads, the markers on
-their way to the partitions, and the questions to other coordinators.
+"""The transactions of this broker: what all shards of `__transaction_state` share, the markers on their way to the
+partitions, and the questions to other coordinators.
 
-Sans-IO. The adapter passes on what happened to the partitions, has shards loaded part by part, calls `expire` at
-`next_deadline_ms`, and sends what `markers` and `questions` have for other brokers. What they have for this broker is
+Sans-IO. The adapter sends what `markers` and `questions` have for other brokers. What they have for this broker is
 done in `take_turn`, without a connection.
 """
 
@@ -12,11 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, Never
 
-from kquorum.broker.coordinators.loading import ShardState
-from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC, partition_of
+from kquorum.broker.coordinators.coordinator import Coordinator
+from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC
+from kquorum.broker.coordinators.timers import Timers
 from kquorum.broker.data_plane import HostedPartitions, NoPartitions
-from kquorum.broker.replica.partition import TopicPartition, Wake
+from kquorum.broker.replica.partition import Partition, TopicPartition, Wake
 from kquorum.broker.transaction_figures import TransactionFigures
+from kquorum.broker.transactions.additions import Addition
 from kquorum.broker.transactions.guarded_appends import GuardedAppends
 from kquorum.broker.transactions.markers import MarkerQueue
 from kquorum.broker.transactions.peers import NOWHERE, leader_of
@@ -30,14 +31,15 @@ from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 FEATURE: Final = "transaction.version"
-_UNKNOWN: Final = 0
 
 WriteMarkers = Callable[[WriteTxnMarkersRequest, Callable[[int, WriteTxnMarkersResponse], None]], None]
 """Writes markers into partitions that this broker leads; the answer comes, with the time, when they are replicated or
 after a while."""
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Coordinator[TransactionShard]):
+    TOPIC = TRANSACTIONS_TOPIC
+
     def __init__(
         self,
         broker_id: int,
@@ -49,18 +51,17 @@ class TransactionCoordinator:
         now_ms: Callable[[], int],
     ) -> None:
         """`default_partitions` of the topic, as long as it does not exist."""
+        super().__init__(partitions, default_partitions)
         self._broker_id = broker_id
-        self._partitions = partitions
         self._settings = settings
         self._new_producer_id = new_producer_id
-        self._default_partitions = default_partitions
         self._write_markers = write_markers
         self._image = MetadataImage.empty()
-        self._count = _UNKNOWN
-        self._is_closed = False
-        self.shards: dict[int, TransactionShard] = {}
-        self.markers = MarkerQueue(lambda partition: leader_of(self._image, partition))
+        self._leaders: dict[TopicPartition, int | None] = {}
+        self.markers = MarkerQueue(self.leader_of)
         self.questions = QuestionQueue()
+        self.timers = Timers()
+        self.now_ms = now_ms
         self.appends = GuardedAppends(self, now_ms)
 
     @property
@@ -72,87 +73,50 @@ class TransactionCoordinator:
         """The cluster's transaction.version."""
         return self._image.features.finalized.get(FEATURE, 0)
 
-    # Which partition
+    # What happens to the partitions and topics
 
-    def partition_of(self, transactional_id: str) -> int:
-        return partition_of(transactional_id, self._count or self._default_partitions())
-
-    def shard_of(self, transactional_id: str) -> TransactionShard | ErrorCode:
-        """The shard that serves the transactional id, or the error for the client."""
-        shard = self.shards.get(self.partition_of(transactional_id))
-        if shard is None:
-            return ErrorCode.not_coordinator
-        return shard if shard.state is ShardState.ACTIVE else shard.refusal
-
-    # What happens to the partitions
+    def new_shard(self, partition: Partition) -> TransactionShard:
+        return TransactionShard(
+            partition,
+            self._settings,
+            lambda: self.version,
+            self._new_producer_id,
+            self.markers,
+            self.earliest,
+        )
 
     def handle_woken(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
-        for topic_partition, why in woken.items():
-            if topic_partition.topic != TRANSACTIONS_TOPIC:
-                continue
-            if why & Wake.ROLE:
-                self._take_role(topic_partition)
-            shard = self.shards.get(topic_partition.partition)
-            if shard is not None and why & Wake.HIGH_WATERMARK:
-                shard.advance(now_ms)
-
-    def _take_role(self, topic_partition: TopicPartition) -> None:
-        """A leader that keeps its office in a new epoch keeps its transactions (rule G1.18)."""
-        index = topic_partition.partition
-        partition = self._partitions.online(topic_partition)
-        shard = self.shards.get(index)
-        leads = partition is not None and partition.is_leader
-        if shard is not None and (
-            not leads or shard.partition is not partition or shard.state is ShardState.FAILED
-        ):
-            del self.shards[index]
-            shard.close()
-            shard = None
-        if partition is None or not leads or self._is_closed:
-            return
-        if shard is None:
-            self.shards[index] = TransactionShard(
-                partition, self._settings, lambda: self.version, self._new_producer_id, self.markers
-            )
-        else:
-            shard.leader_epoch = partition.leader_epoch
+        super().handle_woken(now_ms, woken)
+        self.appends.handle_woken(woken.keys())
 
     def begin(self, image: MetadataImage) -> None:
-        """The number of partitions counts as it was when it was first seen: another would move the transactions."""
+        """Before the first partition is led."""
         self._image = image
-        if self._count == _UNKNOWN:
-            topic = image.topics.by_name.get(TRANSACTIONS_TOPIC)
-            if topic is not None:
-                self._count = len(topic.partitions.ids)
+        self._leaders.clear()
+        self.learn_count(image)
 
     def handle_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        before = self._image.topics.by_name.get(TRANSACTIONS_TOPIC)
-        if before is not None and before.id in delta.deleted_topic_ids:
-            self._count = _UNKNOWN
-        self.begin(image)
+        self._image = image
+        self._leaders.clear()
+        self.learn_count(image, delta)
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether there is something to read. A shard that has read all may still wait for its replicas."""
-        return any(shard.has_to_read for shard in self.shards.values())
-
-    def load_some(self, now_ms: int) -> bool:
-        """A part of the first shard that has to read; whether there is more to load."""
-        for shard in tuple(self.shards.values()):
-            if shard.has_to_read:
-                shard.load_some(now_ms)
-                break
-        return self.is_loading
-
-    def active(self) -> list[TransactionShard]:
-        return [shard for shard in self.shards.values() if shard.state is ShardState.ACTIVE]
+    def leader_of(self, partition: TopicPartition) -> int | None:
+        """The broker that leads it, NOWHERE, or None where there is no such partition."""
+        try:
+            return self._leaders[partition]
+        except KeyError:
+            found = leader_of(self._image, partition)
+            # Clients name partitions that are not there, as many as they like.
+            if found is not None:
+                self._leaders[partition] = found
+            return found
 
     # Other brokers, and this one
 
     def ask(self, now_ms: int, question: Question) -> None:
         """Whether partitions that this broker leads are in a transaction, or to have them added."""
         index = self.partition_of(question.transactional_id)
-        coordinator = leader_of(self._image, TopicPartition(TRANSACTIONS_TOPIC, index))
+        coordinator = self.leader_of(TopicPartition(TRANSACTIONS_TOPIC, index))
         if coordinator is None or coordinator == NOWHERE:
             question.answer_all(ErrorCode.coordinator_not_available)
         elif coordinator != self._broker_id:
@@ -172,14 +136,15 @@ class TransactionCoordinator:
                 else:
                     question.answer_all(error)
 
-            shard.add_partitions(
-                now_ms,
+            Addition(
+                self,
                 question.transactional_id,
                 question.producer,
                 question.partitions,
                 version=EPOCH_BUMP,
+                until_ms=now_ms + self.settings.add_retry_max_ms,
                 done=added,
-            )
+            ).begin()
         else:
             errors = shard.verify_partitions(
                 question.transactional_id, question.producer, question.partitions
@@ -201,7 +166,7 @@ class TransactionCoordinator:
         return True
 
     def figures(self) -> TransactionFigures:
-        shards = self.active()
+        shards, now_ms = self.active(), self.now_ms()
         return TransactionFigures(
             transactional_ids=sum(shard.count for shard in shards),
             ongoing=sum(shard.open_count for shard in shards),
@@ -209,27 +174,32 @@ class TransactionCoordinator:
             without_leader=self.markers.without_leader,
             aborted=sum(shard.aborted_by_timeout for shard in shards),
             not_verified=self.questions.failures,
+            late_partitions=sum(
+                each.is_leader and each.log.has_late_transaction(now_ms)
+                for each in self._partitions.all_online()
+            ),
             partitions=Counter(shard.state.name.lower() for shard in self.shards.values()),
         )
 
     # Time
 
     def expire(self, now_ms: int) -> None:
-        for shard in self.active():
-            shard.expire(now_ms)
+        super().expire(now_ms)
+        self.timers.fire(now_ms)
         self.appends.expire(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = [shard.next_deadline_ms() for shard in self.shards.values()]
-        deadlines += [self.markers.next_deadline_ms(), self.appends.next_deadline_ms()]
+        deadlines = (
+            super().next_deadline_ms(),
+            self.timers.next_deadline_ms(),
+            self.markers.next_deadline_ms(),
+            self.appends.next_deadline_ms(),
+        )
         return min((each for each in deadlines if each is not None), default=None)
 
     def close(self) -> None:
-        """The broker stops: each request that waits gets an answer."""
-        self._is_closed = True
-        shards, self.shards = self.shards, {}
-        for shard in shards.values():
-            shard.close()
+        super().close()
+        self.timers.clear()
         self.appends.close()
 
 

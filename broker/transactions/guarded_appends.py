@@ -8,7 +8,7 @@ that a late write cannot open a transaction which has ended.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -22,6 +22,8 @@ from kquorum.broker.transactions.verification import Errors, Mode, Question
 from kquorum.wire.messages.error_codes import ErrorCode
 
 NO_SEQUENCE: Final = -1
+# For how long the records of a producer wait for the marker of its last transaction before the coordinator is asked.
+MARKER_WAIT_MS: Final = 1_000
 Guards = Mapping[TopicPartition, VerificationGuard]
 Checked = Callable[[Errors, Guards], None]
 """The partitions that may not be written, each with its error; and the guard for each of the others that needs one."""
@@ -42,8 +44,12 @@ class _Check:
     places: Mapping[TopicPartition, Place]
     mode: Mode
     is_asked: bool
-    retry_until_ms: int
+    retry_ms: int
+    """For how long a coordinator is asked again."""
+    marker_until_ms: int
     done: Checked
+    retry_until_ms: int | None = None
+    awaited: TopicPartition | None = None
     guards: dict[TopicPartition, VerificationGuard] = field(default_factory=dict)
     has_begun: bool = False
     is_over: bool = False
@@ -67,6 +73,7 @@ class GuardedAppends:
         self._queues: dict[int, deque[_Check]] = {}
         self._advancing: set[int] = set()
         self._timers = Timers()
+        self._awaiting: dict[TopicPartition, dict[_Check, None]] = {}
 
     def __len__(self) -> int:
         """The requests that wait."""
@@ -95,7 +102,8 @@ class GuardedAppends:
                 places=places,
                 mode=mode,
                 is_asked=is_asked or mode.adds,
-                retry_until_ms=self._now_ms() + wait_ms,
+                retry_ms=wait_ms,
+                marker_until_ms=self._now_ms() + (MARKER_WAIT_MS if wait_ms else 0),
                 done=done,
             )
         )
@@ -122,6 +130,11 @@ class GuardedAppends:
 
     def _ask(self, check: _Check) -> None:
         now_ms = self._now_ms()
+        if now_ms < check.marker_until_ms and self._awaits_marker(check):
+            return
+        if check.retry_until_ms is None:
+            check.retry_until_ms = now_ms + check.retry_ms
+        retry_until_ms = check.retry_until_ms
         refused: dict[TopicPartition, ErrorCode] = {}
         check.guards.clear()
         for topic_partition, place in check.places.items():
@@ -144,8 +157,9 @@ class GuardedAppends:
 
         def answered(errors: Errors) -> None:
             then_ms = self._now_ms()
-            if ErrorCode.concurrent_transactions in errors.values() and then_ms < check.retry_until_ms:
-                due_ms = then_ms + self._coordinator.settings.add_retry_ms
+            if ErrorCode.concurrent_transactions in errors.values() and then_ms < retry_until_ms:
+                # A coordinator of kquorum has waited meanwhile.
+                due_ms = max(then_ms, now_ms + self._coordinator.settings.add_retry_ms)
                 self._timers.set(check, due_ms, lambda _now_ms: self._ask(check))
             else:
                 self._finish(check, refused | dict(errors))
@@ -160,6 +174,38 @@ class GuardedAppends:
                 done=answered,
             ),
         )
+
+    def _awaits_marker(self, check: _Check) -> bool:
+        """While the last transaction of the producer is open in the partition, its coordinator would only answer that
+        it is ending. The marker wakes the check."""
+        if not check.mode.adds or not check.is_asked:
+            return False
+        producer_id, epoch = check.producer
+        for topic_partition, place in check.places.items():
+            partition = place.partition
+            if partition.is_leader and partition.log.awaits_marker(producer_id, epoch):
+                check.awaited = topic_partition
+                self._awaiting.setdefault(topic_partition, {})[check] = None
+                self._timers.set(check, check.marker_until_ms, lambda _now_ms: self._stop_awaiting(check))
+                return True
+        return False
+
+    def _stop_awaiting(self, check: _Check) -> None:
+        assert check.awaited is not None
+        waiting = self._awaiting.get(check.awaited, {})
+        waiting.pop(check, None)
+        if not waiting:
+            self._awaiting.pop(check.awaited, None)
+        self._timers.cancel(check)
+        self._ask(check)
+
+    def handle_woken(self, woken: Collection[TopicPartition]) -> None:
+        """Replicas have records of these partitions, markers perhaps."""
+        for topic_partition in self._awaiting.keys() & set(woken) if self._awaiting else ():
+            for check in tuple(self._awaiting[topic_partition]):
+                partition = check.places[topic_partition].partition
+                if not partition.is_leader or not partition.log.awaits_marker(*check.producer):
+                    self._stop_awaiting(check)
 
     def _finish(self, check: _Check, errors: Errors) -> None:
         if check.is_over:
@@ -177,6 +223,7 @@ class GuardedAppends:
     def close(self) -> None:
         """The broker stops: each request that waits gets an answer."""
         self._timers.clear()
+        self._awaiting.clear()
         waiting = [each for queue in self._queues.values() for each in queue]
         for check in waiting:
             check.has_begun = True

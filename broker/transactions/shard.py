@@ -14,11 +14,12 @@ from itertools import islice
 from typing import Final
 
 from kquorum.broker.coordinators.answers import Done, KeyValue
-from kquorum.broker.coordinators.loading import LogLoad, ShardState
-from kquorum.broker.coordinators.timers import Timers
-from kquorum.broker.log.errors import LogError
+from kquorum.broker.coordinators.batches import in_batches
+from kquorum.broker.coordinators.loading import ShardState
+from kquorum.broker.coordinators.shard import CoordinatorShard
+from kquorum.broker.coordinators.timers import Earliest
 from kquorum.broker.log.producer_state import ProducerEpoch
-from kquorum.broker.replica.partition import Partition, TopicPartition
+from kquorum.broker.replica.partition import ACKS_ALL, Partition, TopicPartition
 from kquorum.broker.transactions.markers import MarkerJob, MarkerQueue
 from kquorum.broker.transactions.peers import RETRY_BACKOFF_MS
 from kquorum.broker.transactions.settings import TransactionSettings
@@ -35,9 +36,7 @@ from kquorum.broker.transactions.transaction import (
     initialise,
     transaction_of,
 )
-from kquorum.broker.transactions.transaction_log import TransactionLog
 from kquorum.wire.data_batch import read_data_records
-from kquorum.wire.errors import DecodeError
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.record_batch import BatchHeader
 from kquorum.wire.transaction_records import (
@@ -54,8 +53,11 @@ log = logging.getLogger("broker.transactions")
 # What one turn of the loop does at most, of work that grows with the number of transactional ids.
 _ABORTED_AT_ONCE: Final = 100
 _LOOKED_AT_ONCE: Final = 10_000
-_REMOVED_IN_A_BATCH: Final = 500
-_REMOVED_BYTES: Final = 128 * 1024
+# What the ids of a partition may take in memory. Kafka has no bound; an id stays for `transactional.id.expiration.ms`.
+MOST_BYTES: Final = 32 << 20
+_ENTRY_BYTES: Final = 500
+
+_WARNING_PAUSE_MS: Final = 60_000
 
 ProducerDone = Callable[[ErrorCode, ProducerEpoch], None]
 """The error, and the producer id and epoch to go on with."""
@@ -78,7 +80,10 @@ class _Entry:
         return self.pending is not None or self.is_leaving
 
 
-class TransactionShard:
+class TransactionShard(CoordinatorShard):
+    SERVES = "transactions"
+    REQUIRED_ACKS = ACKS_ALL
+
     def __init__(
         self,
         partition: Partition,
@@ -86,28 +91,23 @@ class TransactionShard:
         version: Callable[[], int],
         new_producer_id: NewProducerId,
         markers: MarkerQueue,
+        earliest: Earliest | None = None,
     ) -> None:
         """`version` is the cluster's transaction.version."""
-        self.partition = partition
+        super().__init__(partition, log, earliest)
         self.index = partition.topic_partition.partition
-        self.leader_epoch = partition.leader_epoch
-        self.state = ShardState.LOADING
-        self.timers = Timers()
-        self.log = TransactionLog(partition)
         self.aborted_by_timeout = 0
         self._settings = settings
         self._version = version
         self._new_producer_id = new_producer_id
         self._markers = markers
         self._entries: dict[str, _Entry] = {}
+        self._held_bytes = 0
+        self._next_warning_ms = 0
         self._open: dict[str, None] = {}
-        self._load = LogLoad(partition.log)
+        self._waiting: dict[str, dict[Callable[[], None], None]] = {}
         self._end_of_load: int | None = None
         self._looking: Iterator[str] | None = None
-
-    @property
-    def refusal(self) -> ErrorCode:
-        return self.state.refusal
 
     @property
     def count(self) -> int:
@@ -122,31 +122,19 @@ class TransactionShard:
     # Loading
 
     @property
+    def load_buffer_bytes(self) -> int:
+        return self._settings().load_buffer_bytes
+
+    @property
     def has_to_read(self) -> bool:
+        """A shard that has read all may still wait for its replicas."""
         return self.state is ShardState.LOADING and self._end_of_load is None
 
-    def load_some(self, now_ms: int) -> None:
-        """Read and replay the next part of the log."""
-        if not self.has_to_read:
-            return
-        before = self._load.next_offset
-        try:
-            for data, position, header in self._load.next_batches(self._settings().load_buffer_bytes):
-                self._replay_batch(data, position, header)
-        except (DecodeError, LogError, ValueError) as error:
-            self.state = ShardState.FAILED
-            log.error(
-                "%s-%d cannot be loaded from offset %d on, so this broker refuses its transactions: %s",
-                *self.partition.topic_partition,
-                self._load.next_offset,
-                error,
-            )
-            return
-        if self._load.next_offset == before:
-            self._end_of_load = before
-            self._maybe_begin(now_ms)
+    def loaded(self, now_ms: int) -> None:
+        self._end_of_load = self._load.next_offset
+        self._maybe_begin(now_ms)
 
-    def _replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
+    def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
         if header.is_control:
             return
         for record in read_data_records(data, position, header):
@@ -180,22 +168,22 @@ class TransactionShard:
             if entry.current is not None and entry.current.is_prepared:
                 self._send_markers(now_ms, transactional_id, entry.current)
 
-    def close(self) -> None:
-        """This broker leads the partition no longer. The log is not asked for anything: it may be gone."""
-        self.state = ShardState.CLOSED
-        self.timers.clear()
+    def given_up(self) -> None:
         self._markers.forget(self.index)
-        self.log.fail_all(ErrorCode.not_coordinator)
+        waiting, self._waiting = self._waiting, {}
+        for acts in waiting.values():
+            for act in acts:
+                act()
 
     # State
 
     def _set(self, transactional_id: str, transaction: Transaction | None) -> None:
         if transaction is None:
-            self._entries.pop(transactional_id, None)
+            self._drop(transactional_id)
         else:
             entry = self._entries.get(transactional_id)
             if entry is None:
-                self._entries[transactional_id] = _Entry(transaction)
+                self._keep(transactional_id, _Entry(transaction))
             else:
                 entry.current, entry.pending = transaction, None
         if transaction is not None and transaction.state is TransactionState.ONGOING:
@@ -203,9 +191,51 @@ class TransactionShard:
         else:
             self._open.pop(transactional_id, None)
 
+    def _keep(self, transactional_id: str, entry: _Entry) -> None:
+        if transactional_id not in self._entries:
+            self._held_bytes += _bytes_of(transactional_id)
+        self._entries[transactional_id] = entry
+
+    def _drop(self, transactional_id: str) -> None:
+        if self._entries.pop(transactional_id, None) is not None:
+            self._held_bytes -= _bytes_of(transactional_id)
+
+    def _warn_of_too_many(self, now_ms: int) -> None:
+        if now_ms < self._next_warning_ms:
+            return
+        self._next_warning_ms = now_ms + _WARNING_PAUSE_MS
+        log.warning(
+            "%s-%d: another transactional id is refused (POLICY_VIOLATION): the %d ids of this partition take %d "
+            "bytes, as many as they may. Clients should use their ids again; with a shorter "
+            "transactional.id.expiration.ms unused ones are forgotten sooner",
+            *self.partition.topic_partition,
+            len(self._entries),
+            self._held_bytes,
+        )
+
+    def when_at_rest(self, transactional_id: str, act: Callable[[], None]) -> None:
+        """Call `act` once when no change of the transaction is on its way any more, and its end is complete; or when
+        this broker gives the partition up."""
+        self._waiting.setdefault(transactional_id, {})[act] = None
+
+    def stop_waiting(self, transactional_id: str, act: Callable[[], None]) -> None:
+        waiting = self._waiting.get(transactional_id, {})
+        waiting.pop(act, None)
+        if not waiting:
+            self._waiting.pop(transactional_id, None)
+
+    def _wake(self, transactional_id: str) -> None:
+        if transactional_id not in self._waiting:
+            return
+        entry = self._entries.get(transactional_id)
+        known = None if entry is None else entry.current
+        if entry is None or not (entry.is_pending or (known is not None and known.is_prepared)):
+            for act in self._waiting.pop(transactional_id):
+                act()
+
     def transactions(self) -> Iterator[tuple[str, Transaction]]:
-        """Those that are committed, and are not being removed."""
-        for transactional_id, entry in self._entries.items():
+        """Those that are there at the first step and committed at their own, and are not being removed."""
+        for transactional_id, entry in tuple(self._entries.items()):
             if entry.current is not None and not entry.is_leaving:
                 yield transactional_id, entry.current
 
@@ -227,34 +257,23 @@ class TransactionShard:
             self._set(transactional_id, following)
             if following.is_prepared:
                 self._send_markers(now_ms, transactional_id, following)
+            self._wake(transactional_id)
 
         entry.pending = following
-        self._entries[transactional_id] = entry
-        error = self.log.write(
-            now_ms, [record], committed=committed, done=done, timeout_ms=following.timeout_ms
-        )
+        self._keep(transactional_id, entry)
+        error = self.log.write(now_ms, [record], done, timeout_ms=following.timeout_ms, committed=committed)
         if error is not ErrorCode.none:
             entry.pending = None
             if entry.current is None:
-                del self._entries[transactional_id]
+                self._drop(transactional_id)
             done(error)
-            return
-        self.log.advance(now_ms)
+            self._wake(transactional_id)
 
     def advance(self, now_ms: int) -> None:
         """The high watermark may have moved."""
         if self.state is ShardState.LOADING:
             self._maybe_begin(now_ms)
-        elif self.state is ShardState.ACTIVE:
-            self.log.advance(now_ms)
-
-    def expire(self, now_ms: int) -> None:
-        self.log.expire(now_ms)
-        self.timers.fire(now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        deadlines = (self.log.next_deadline_ms(), self.timers.next_deadline_ms())
-        return min((each for each in deadlines if each is not None), default=None)
+        super().advance(now_ms)
 
     # Requests
 
@@ -269,6 +288,10 @@ class TransactionShard:
     ) -> None:
         """A producer takes over the id. A transaction that is open is aborted first: the producer asks again."""
         entry = self._entries.get(transactional_id)
+        if entry is None and self._held_bytes + _bytes_of(transactional_id) > MOST_BYTES:
+            self._warn_of_too_many(now_ms)
+            done(ErrorCode.policy_violation, NO_PRODUCER_EPOCH)
+            return
         if entry is None:
             producer_id = self._new_producer_id()
             if producer_id is None:
@@ -491,7 +514,7 @@ class TransactionShard:
                 continue
             if entry.current.is_at_rest and entry.current.last_update_ms <= oldest_ms:
                 expired.append(transactional_id)
-        for part in _in_parts(expired):
+        for part in in_batches(expired, len):
             self._remove(now_ms, part)
         if len(looked) < _LOOKED_AT_ONCE:
             self._looking = None
@@ -511,9 +534,9 @@ class TransactionShard:
         error = self.log.write(
             now_ms,
             tombstones,
-            committed=committed,
-            done=lambda _error: None,
+            lambda _error: None,
             timeout_ms=self._settings().max_timeout_ms,
+            committed=committed,
         )
         if error is not ErrorCode.none:
             for entry in entries:
@@ -524,19 +547,8 @@ class TransactionShard:
                 len(entries),
                 error.name,
             )
-            return
-        self.log.advance(now_ms)
 
 
-def _in_parts(transactional_ids: Sequence[str]) -> Iterator[list[str]]:
-    """As many as one batch takes."""
-    part: list[str] = []
-    size = 0
-    for each in transactional_ids:
-        if part and (len(part) == _REMOVED_IN_A_BATCH or size + len(each) > _REMOVED_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(each)
-        size += len(each)
-    if part:
-        yield part
+def _bytes_of(transactional_id: str) -> int:
+    """About what an id takes in memory with its last transaction."""
+    return _ENTRY_BYTES + len(transactional_id)

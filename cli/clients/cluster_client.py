@@ -321,6 +321,16 @@ def check_error(code: int, message: str | None, what: str) -> None:
     raise CliError(f"{what}: {message} ({name})" if message else f"{what}: {name}")
 
 
+def check_change(code: int, message: str | None, what: str, doubt: str) -> None:
+    """As `check_error`, for a change: REQUEST_TIMED_OUT says that the answer did not come in time, not that nothing was
+    done, so the error ends with `doubt`."""
+    if code == ErrorCode.request_timed_out:
+        raise CliError(
+            f"{message or 'the controller did not answer in time'}; {doubt}", status=ExitStatus.UNREACHABLE
+        )
+    check_error(code, message, what)
+
+
 def ask_brokers(
     config: Path | None,
     bootstrap_server: str | None,

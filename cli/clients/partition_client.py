@@ -56,6 +56,9 @@ PASSING: Final = frozenset(
     }
 )
 _PAUSE_S: Final = 0.1
+# A broker that does not answer may have lost its partitions to another, which is looked up after a part of the time.
+_ATTEMPTS: Final = 3
+_MIN_ATTEMPT_MS: Final = 1_000
 _PROPAGATION_S: Final = 1.0
 _CONSUMER: Final = -1
 _FETCH_MAX_WAIT_MS: Final = 500
@@ -103,11 +106,12 @@ class Producer:
 
 
 class PartitionClient:
-    """`timeout_ms` bounds each call. Used within `async with`."""
+    """`timeout_ms` bounds each call, whose last attempt may end a third later. Used within `async with`."""
 
     def __init__(self, addresses: Iterable[HostPort], timeout_ms: int) -> None:
         self._addresses = tuple(addresses)
         self._timeout_ms = timeout_ms
+        self._attempt_ms = min(timeout_ms, max(_MIN_ATTEMPT_MS, timeout_ms // _ATTEMPTS))
         self._brokers: dict[int, HostPort] = {}
         self._connections: dict[int, KafkaConnection] = {}
         self._connecting = asyncio.Lock()
@@ -189,7 +193,7 @@ class PartitionClient:
             leader = await self._leader(topic, partition)
             request = ProduceRequest(
                 acks=acks,
-                timeout_ms=self._timeout_ms,
+                timeout_ms=self._attempt_ms,
                 topic_data=(
                     TopicProduceData(
                         name=topic.name,
@@ -258,14 +262,14 @@ class PartitionClient:
             connection = self._connections.get(broker_id)
             if connection is None or connection.is_lost or (connection.host, connection.port) != address:
                 connection = await KafkaConnection.connect(
-                    *address, CLIENT_ID, self._timeout_ms, security=security_for(address)
+                    *address, CLIENT_ID, self._attempt_ms, security=security_for(address)
                 )
                 self._connections[broker_id] = connection
             return connection
 
     async def _call(self, connection: KafkaConnection, request: Request[R] | ByVersion[R]) -> R:
         try:
-            return await connection.call(request, self._timeout_ms)
+            return await connection.call(request, self._attempt_ms)
         except NetworkError:
             # A late answer would be taken for that to the next request.
             connection.close()

@@ -3,6 +3,7 @@ again."""
 
 import hashlib
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +23,11 @@ FORMAT = 1
 
 def backup(
     to: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A new folder for the backup is made in this one.")
+        str,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A new folder for the backup is made in this one; or in an object store (s3://bucket/prefix).",
+        ),
     ],
     node: Annotated[
         int | None, typer.Option("--node", help="Copy from this node; the default is the first that answers.")
@@ -34,14 +39,26 @@ def backup(
     """Copy the committed metadata of a running cluster into a folder, and verify the copy.
 
     The copy is consistent: everything up to one committed offset, replayed once and hashed. Nodes go on meanwhile. It
-    holds secrets (SCRAM credentials, token secrets), so only its owner may read it. Any tool may carry the folder
-    elsewhere, to an object store, say: `kquorum restore` checks every byte.
+    holds secrets (SCRAM credentials, token secrets), so only its owner may read it. `kquorum restore` checks every
+    byte.
+
+    An object store is addressed as s3://bucket/prefix, with the credentials of the environment; AWS_ENDPOINT_URL names
+    an S3-compatible one. The manifest is uploaded last.
     """
+    import tempfile
+
     from kquorum.cli.clients.addresses import grpc_addresses
+    from kquorum.cli.clients.object_store import is_url, upload
     from kquorum.cli.output import print_json, say
 
     addresses = grpc_addresses(config, grpc, node_id=node, needed_by="`kquorum backup`")
-    folder, manifest = _copy_from_any(addresses, to)
+    folder: Path | str
+    if is_url(to):
+        with tempfile.TemporaryDirectory(prefix="kquorum-backup-") as here:
+            made, manifest = _copy_from_any(addresses, Path(here))
+            folder = upload(made, to, last=MANIFEST)
+    else:
+        folder, manifest = _copy_from_any(addresses, Path(to))
     if as_json:
         print_json({"folder": str(folder), **manifest})
     else:
@@ -59,6 +76,7 @@ def _copy_from_any(addresses: "tuple[HostPort, ...]", to: Path) -> tuple[Path, d
 
     from kquorum.cli.commands.audit.live_log import LiveCopy, tell
     from kquorum.cli.failures import CliError, ExitStatus
+    from kquorum.storage.durable_files import sync_folder
     from kquorum.storage.folder_permissions import make_private_folder
 
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -66,20 +84,23 @@ def _copy_from_any(addresses: "tuple[HostPort, ...]", to: Path) -> tuple[Path, d
     target = to / moment
     if part.exists() or target.exists():
         raise CliError(f"{target} exists already: wait a second", status=ExitStatus.USAGE)
-    make_private_folder(part)
     failures = []
     for address in addresses:
+        make_private_folder(part)
         try:
             copied = asyncio.run(LiveCopy(address, part, tell).catch_up())
         except CliError as error:
             if error.status is not ExitStatus.UNREACHABLE:
                 raise
             failures.append(str(error))
+            # What came before the connection was lost is no part of another node's copy.
+            shutil.rmtree(part)
             continue
         manifest = _verified(copied)
         (part / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-        _make_durable(part)
+        make_durable(part)
         part.rename(target)
+        sync_folder(to)
         return target, manifest
     raise CliError(f"no node could be copied from: {'; '.join(failures)}", status=ExitStatus.UNREACHABLE)
 
@@ -127,8 +148,8 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _make_durable(root: Path) -> None:
-    """Before it gets its name: a backup with a name is whole."""
+def make_durable(root: Path) -> None:
+    """Have all files and folders in it on the disk: a backup before it gets its name, which says that it is whole."""
     import os
 
     from kquorum.storage.durable_files import sync_folder

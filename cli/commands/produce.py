@@ -9,6 +9,7 @@ from kquorum.cli.command_tree import Command, Panel
 from kquorum.cli.options import AsJson, BootstrapServer, MaybeConfigPath, TimeoutMs
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterator
     from typing import Any
 
@@ -118,28 +119,17 @@ class _Sending:
         import threading
 
         loop = asyncio.get_running_loop()
-        # The reader waits when so many lines lie here: a pipe may be faster than the brokers.
-        queue: asyncio.Queue[NewRecord | BaseException | None] = asyncio.Queue(4 * _BATCH_RECORDS)
-
-        def read() -> None:
-            last: BaseException | None = None
-            try:
-                for record in records:
-                    asyncio.run_coroutine_threadsafe(queue.put(record), loop).result()
-            except BaseException as error:  # noqa: BLE001 - raised again where the records are taken
-                last = error
-            asyncio.run_coroutine_threadsafe(queue.put(last), loop)
-
+        intake = _Intake(loop)
         async with self._client as client:
             place = await client.topic(self._topic)
             chooser = _Chooser(self._topic, list(place.leaders))
             producer_id, epoch = await client.new_producer_id()
             senders = self._senders(place, producer_id, epoch)
             # A read of the terminal cannot be ended: the process does not wait for it.
-            threading.Thread(target=read, daemon=True).start()
+            threading.Thread(target=intake.read, args=(records,), daemon=True).start()
             is_over = False
             while not is_over:
-                batch, is_over = await _next_batch(queue)
+                batch, is_over = await intake.next_batch()
                 by_partition: dict[int, list[NewRecord]] = {}
                 for record in batch:
                     by_partition.setdefault(chooser.choose(record), []).append(record)
@@ -202,25 +192,83 @@ class _Sending:
         say(f"{counted(total, 'record')} appended to {self._topic}" + (f" ({places})" if places else ""))
 
 
-async def _next_batch(queue: "Any") -> "tuple[list[NewRecord], bool]":
-    """The records that are there, at least one, and whether they are the last. Raises what the reader raised."""
-    import asyncio
+class _Intake:
+    """The records that a thread has read, and the loop has not sent yet.
 
-    batch: list[NewRecord] = []
-    size = 0
-    while len(batch) < _BATCH_RECORDS and size < _BATCH_BYTES:
+    The thread hands over many records for each time that it wakes the loop: on a loaded machine, a wake for each record
+    takes milliseconds.
+    """
+
+    # The reader waits when so many records lie here: a pipe may be faster than the brokers.
+    _MAX_RECORDS = 4 * _BATCH_RECORDS
+
+    def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
+        import asyncio
+        import threading
+        from collections import deque
+
+        self._loop = loop
+        self._arrived = asyncio.Event()
+        # Guards all below, which both threads use.
+        self._changed = threading.Condition()
+        self._records: deque[NewRecord] = deque()
+        self._is_awaited = False
+        self._is_over = False
+        self._error: BaseException | None = None
+
+    def read(self, records: "Iterator[NewRecord]") -> None:
+        """In the thread: take in all records."""
         try:
-            async with asyncio.timeout(_LINGER_S if batch else None):
-                record = await queue.get()
-        except TimeoutError:
-            break
-        if record is None:
-            return batch, True
-        if isinstance(record, BaseException):
-            raise record
-        batch.append(record)
-        size += record.size_bytes
-    return batch, False
+            for record in records:
+                self._put(record)
+        except BaseException as error:  # noqa: BLE001 - raised again where the records are taken
+            self._error = error
+        with self._changed:
+            self._is_over = True
+            self._wake()
+
+    async def next_batch(self) -> "tuple[list[NewRecord], bool]":
+        """The records that are there, at least one, and whether they are the last. Raises what the reader raised, once
+        all records before it were taken."""
+        import asyncio
+
+        batch: list[NewRecord] = []
+        size = 0
+        while True:
+            with self._changed:
+                while self._records and len(batch) < _BATCH_RECORDS and size < _BATCH_BYTES:
+                    record = self._records.popleft()
+                    batch.append(record)
+                    size += record.size_bytes
+                self._changed.notify()
+                if len(batch) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
+                    return batch, False
+                if self._is_over:
+                    if self._error is not None and not batch:
+                        raise self._error
+                    return batch, self._error is None
+                self._arrived.clear()
+                self._is_awaited = True
+            try:
+                async with asyncio.timeout(_LINGER_S if batch else None):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return batch, False
+
+    def _put(self, record: "NewRecord") -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._records) < self._MAX_RECORDS)
+            self._records.append(record)
+            self._wake()
+
+    def _wake(self) -> None:
+        from contextlib import suppress
+
+        if not self._is_awaited:
+            return
+        self._is_awaited = False
+        with suppress(RuntimeError):  # the command has ended, and its loop is closed
+            self._loop.call_soon_threadsafe(self._arrived.set)
 
 
 class _Chooser:

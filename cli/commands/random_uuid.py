@@ -7,7 +7,7 @@ from kquorum.cli.command_tree import Command, Panel
 
 def random_uuid() -> None:
     """Print a random uuid in Kafka's text form: a cluster id, or a directory id for --initial-controllers."""
-    from kquorum.cli.commands.format.formatting import new_uuid
+    from kquorum.node.formatting import new_uuid
     from kquorum.wire.uuids import uuid_to_text
 
     typer.echo(uuid_to_text(new_uuid()))

@@ -17,9 +17,9 @@ from kquorum.metadata.configs.used_by import (
     LOG_CLEANER,
     LOG_MANAGER,
     ONE_CLEANER,
-    PARTITION_LOGS,
     START,
     TOPIC_CONFIGS,
+    never,
     not_yet,
 )
 from kquorum.metadata.configs.validators import at_least, between, between_or_default, list_of, one_of
@@ -110,7 +110,7 @@ LOGS = (
         "How long a broker waits for the controller to learn of a failed directory before it stops.",
         at_least(1),
         importance=Importance.LOW,
-        used_by=PARTITION_LOGS,
+        used_by=BROKER,
     ),
     names(
         "log.dirs",
@@ -351,7 +351,7 @@ LOGS = (
         at_least(1),
         importance=Importance.HIGH,
         update=Update.CLUSTER_WIDE,
-        used_by=PARTITION_LOGS,
+        used_by=never("one thread recovers the logs of all directories: Python runs one at a time"),
     ),
     boolean(
         "unclean.leader.election.enable",

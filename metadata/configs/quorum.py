@@ -203,7 +203,8 @@ DEFINITIONS = (
     long(
         "kquorum.reserved.space.bytes",
         16_777_216,
-        "Disk space kept back for the writes that a full disk must not stop; 0 keeps none.",
+        "Disk space kept back for the writes that a full disk must not stop, for the metadata log and for each file "
+        "system with log directories; 0 keeps none.",
         at_least(0),
         used_by=METADATA_LOG,
     ),

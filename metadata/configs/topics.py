@@ -14,9 +14,9 @@ from kquorum.metadata.configs.used_by import (
     CONTROLLER,
     LOG_CLEANER,
     LOG_MANAGER,
-    PARTITION_LOGS,
     REPLICATION_THROTTLES,
     TIERED_STORAGE,
+    never,
 )
 from kquorum.metadata.configs.validators import (
     at_least,
@@ -217,7 +217,9 @@ DEFINITIONS = (
         False,
         "Whether a new segment's file is given its full size at once.",
         synonyms=(Synonym("log.preallocate"),),
-        used_by=PARTITION_LOGS,
+        used_by=never(
+            "a segment's file grows as it is written; Kafka's is sparse where preallocated, for Windows"
+        ),
     ),
     boolean(
         "remote.log.copy.disable",

@@ -78,7 +78,6 @@ TOPIC_CONFIGS = read_by("configs of topics: default and limits")
 GROUP_CONFIGS = read_by("configs of groups: default and limits")
 INTERNAL_TOPICS = read_by("creation of Kafka's internal topics")
 
-PARTITION_LOGS = not_yet("partition logs")
 REPLICATION = not_yet("partition replication")
 LATER_GROUPS = not_yet("groups of the streams protocol")
 TWO_PHASE_COMMIT = not_yet("transactions of two phases (KIP-939)")

@@ -3,7 +3,7 @@
 import secrets
 import socket
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kquorum.node.config.addresses import format_address, parse_host_port, parse_listener
@@ -79,7 +79,8 @@ def with_free_ports(path: Path, target: Path, *, data_dir: Path | None = None) -
         tables.append(values)
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode)  # there may be passwords in it
-    replace_whole(target, _as_toml(path, tables).encode(), mode)
+    comment = f"Made from {path.name}: the same nodes on free loopback ports."
+    replace_whole(target, nodes_as_toml(comment, tables).encode(), mode)
     return target
 
 
@@ -94,8 +95,9 @@ def _count(node: RawNode) -> int:
     return len(as_items(node.keys["listeners"].value)) + len(addresses)
 
 
-def _as_toml(source: Path, tables: list[dict[str, object]]) -> str:
-    lines = [f"# Made from {source.name}: the same nodes on free loopback ports.", ""]
+def nodes_as_toml(comment: str, tables: Iterable[Mapping[str, object]]) -> str:
+    """A config file with the keys of each node."""
+    lines = [f"# {comment}", ""]
     for table in tables:
         lines += ["[[nodes]]", *_assignments(table), ""]
     return "\n".join(lines)

@@ -110,6 +110,7 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
 
     broker_heartbeat_interval_ms: int = config_key("broker.heartbeat.interval.ms")
     broker_session_timeout_ms: int = config_key("broker.session.timeout.ms")
+    log_dir_failure_timeout_ms: int = config_key("log.dir.failure.timeout.ms")
     initial_broker_registration_timeout_ms: int = config_key("initial.broker.registration.timeout.ms")
     controlled_shutdown_enable: Flag = config_key("controlled.shutdown.enable")
 

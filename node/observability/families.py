@@ -6,15 +6,23 @@ GlobalTopicCount is `kafka_controller_kafkacontroller_globaltopiccount`. What Ka
 `kquorum_`. docs/observability.md lists them all.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Final
 
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
+from kquorum.broker.data_figures import DataFigures
 from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, QuotaFigures
 from kquorum.broker.transaction_figures import TransactionFigures
+from kquorum.network.request_times import BOUNDS_MS, TimesOfKind
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
 from kquorum.node.observability.health import why_not_ready
 from kquorum.node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
@@ -49,6 +57,9 @@ def families_of(node: NodeFigures, counts: Counts) -> Families:
             yield from group_families(node.broker.groups)
         if node.broker.transactions is not None:
             yield from transaction_families(node.broker.transactions)
+        if node.broker.data is not None:
+            yield from data_families(node.broker.data)
+    yield from request_time_families(node.request_times)
     yield from freshness_families(node)
 
 
@@ -257,6 +268,15 @@ def group_families(groups: GroupFigures) -> Families:
 def transaction_families(transactions: TransactionFigures) -> Families:
     """Kafka has no figure for most of these."""
     yield from gauges(
+        REPLICAS,
+        {
+            "partitionswithlatetransactionscount": (
+                transactions.late_partitions,
+                "Led here, with a transaction that its coordinator should have ended long ago",
+            )
+        },
+    )
+    yield from gauges(
         "kafka_coordinator_transaction_transactionmarkerchannelmanager_",
         {
             "unknowndestinationqueuesize": (
@@ -317,6 +337,105 @@ def quota_families(quotas: QuotaFigures) -> Families:
         "Percent of the loop's time for what brokers ask of each other, measured while there are request quotas",
         quotas.exempt_request_time,
     )
+
+
+_TOPICS: Final = "kafka_server_brokertopicmetrics_"
+_OF_TOPICS: Final = {
+    "messagesin": ("messages_in", "Records that clients produced"),
+    "bytesin": ("bytes_in", "Bytes of records that clients produced"),
+    "bytesout": ("bytes_out", "Bytes of records that consumers read"),
+    "totalproducerequests": ("produce_requests", "Produce requests, once for each partition"),
+    "totalfetchrequests": ("fetch_requests", "Answers to consumers, once for each partition in them"),
+    "failedproducerequests": ("failed_produce_requests", "Of these, those with an error"),
+    "failedfetchrequests": ("failed_fetch_requests", "Of these, those with an error"),
+}
+_OPERATIONS: Final = ("Produce", "Fetch", "DeleteRecords", "WriteTxnMarkers")
+
+
+def data_families(data: DataFigures) -> Families:
+    """Of topics there is a sample for each with records here, and one without a label for all."""
+    for name, (field, words) in _OF_TOPICS.items():
+        family = CounterMetricFamily(_TOPICS + name, words, labels=["topic"])
+        family.add_sample(f"{_TOPICS}{name}_total", {}, getattr(data.total, field))
+        for topic, counters in data.topics.items():
+            family.add_metric([topic], getattr(counters, field))
+        yield family
+    yield CounterMetricFamily(
+        f"{_TOPICS}replicationbytesin", "Bytes of records fetched from leaders", data.replication_bytes_in
+    )
+    yield CounterMetricFamily(
+        f"{_TOPICS}replicationbytesout", "Bytes of records sent to followers", data.replication_bytes_out
+    )
+    waiting = {each: data.waiting.get(each, 0) for each in _OPERATIONS}
+    yield _labelled(
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        "delayedoperation",
+        waiting,
+        "Requests that wait for an event",
+    )
+    expired = CounterMetricFamily(
+        "kquorum_delayedoperationpurgatory_expired",
+        "Requests whose wait ended with its time",
+        labels=["delayedoperation"],
+    )
+    for each in _OPERATIONS:
+        expired.add_metric([each], data.expired.get(each, 0))
+    yield expired
+    yield from gauges(
+        "kafka_server_replicafetchermanager_",
+        {
+            "maxlag": (data.max_lag, "Records that the replica lacks which lags most behind its leader"),
+            "failedpartitionscount": (
+                data.failed_partitions,
+                "Followed, and not fetched before a new leader epoch",
+            ),
+        },
+    )
+    yield from gauges(
+        REPLICAS,
+        {
+            "offlinereplicacount": (data.offline_replicas, "Replicas here whose log cannot be used"),
+            "underminisrpartitioncount": (data.under_min_isr, "Led here, below min.insync.replicas"),
+        },
+    )
+    yield from gauges(
+        "kafka_server_fetchsessioncache_",
+        {
+            "numincrementalfetchsessions": (data.fetch_sessions, "Fetch sessions"),
+            "numincrementalfetchpartitionscached": (data.session_partitions, "Partitions in them"),
+        },
+    )
+    yield CounterMetricFamily(
+        "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
+        "Fetch sessions that made room for others",
+        data.session_evictions,
+    )
+    yield from gauges(
+        "kquorum_", {"full_log_directories": (data.full_log_dirs, "Log directories that take no records")}
+    )
+
+
+_TIMES: Final = {
+    "totaltimems": ("total", "ms from a request to its answer"),
+    "requestqueuetimems": ("queue", "ms that requests waited for their handler"),
+    "localtimems": ("local", "ms that handlers took at once"),
+    "remotetimems": ("remote", "ms that requests waited for others, or for later turns of the loop"),
+}
+
+
+def request_time_families(roles: Sequence[Mapping[str, TimesOfKind]]) -> Families:
+    for name, (field, words) in _TIMES.items():
+        family = HistogramMetricFamily(f"kafka_network_requestmetrics_{name}", words, labels=["request"])
+        for kind in sorted({each for role in roles for each in role}):
+            found = [getattr(role[kind], field) for role in roles if kind in role]
+            counts = accumulate(
+                sum(each.counts[index] for each in found) for index in range(len(BOUNDS_MS) + 1)
+            )
+            bounds = [*(str(float(each)) for each in BOUNDS_MS), "+Inf"]
+            family.add_metric(
+                [kind], list(zip(bounds, counts, strict=True)), sum(each.sum_ms for each in found)
+            )
+        yield family
 
 
 def freshness_families(node: NodeFigures) -> Families:

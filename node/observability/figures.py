@@ -1,13 +1,15 @@
 """What is known of a node at one moment, as plain values; `gather` reads them off it, `families` names them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kquorum.broker.data_figures import DataFigures
 from kquorum.broker.group_figures import GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import QuotaFigures
 from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.request_times import TimesOfKind
 from kquorum.node.commit_watch import Freshness
 
 
@@ -63,13 +65,15 @@ class BrokerFigures:
     quotas: QuotaFigures | None = None
     groups: GroupFigures | None = None
     transactions: TransactionFigures | None = None
+    data: DataFigures | None = None
     # Bytes/s of throttled replicas, by Kafka's word for the throttle.
     throttled_replication: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFigures:
-    """`image` is the committed one; `listeners` holds the counters of each, by name."""
+    """`image` is the committed one; `listeners` holds the counters of each, by name;
+    `request_times` those of each role's listeners, by kind of request."""
 
     node_id: int
     cluster_id: str
@@ -81,3 +85,4 @@ class NodeFigures:
     broker: BrokerFigures | None
     image: MetadataImage
     listeners: Mapping[str, Mapping[str, int]]
+    request_times: Sequence[Mapping[str, TimesOfKind]] = ()

@@ -34,6 +34,9 @@ def figures_of(node: RunningNode) -> NodeFigures:
         broker=None if node.broker is None else _broker(node, node.broker),
         image=node.committed_image,
         listeners=_listeners(node),
+        request_times=[
+            role.request_times.by_kind for role in (node.controller, node.broker) if role is not None
+        ],
     )
 
 
@@ -111,6 +114,7 @@ def _broker(node: RunningNode, role: BrokerRole) -> BrokerFigures:
         quotas=role.quotas.figures(node.clock.now_ms()),
         groups=role.group_figures(),
         transactions=role.transaction_figures(),
+        data=role.data_figures(),
         throttled_replication=role.throttled_replication(node.clock.now_ms()),
     )
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from kquorum.regular_files import NotRegular, open_regular
+from kquorum.regular_files import LARGEST_WHOLE_BYTES, NotRegular, open_regular
 
 # Of a folder on the way to a file: Linux asks for no right to list it.
 _PASSING = getattr(os, "O_PATH", os.O_RDONLY)
@@ -89,9 +89,14 @@ def is_regular(path: Path) -> bool:
 
 
 def read_listed(path: Path) -> bytes:
-    """The whole content of a small one."""
+    """The whole content of a small one. Raises NotRegular and OSError, EFBIG for one of more than LARGEST_WHOLE_BYTES:
+    a sparse file takes no room on the disk, and would fill the memory."""
     with open_listed(path) as file:
-        return file.read()
+        size = os.fstat(file.fileno()).st_size
+        if size > LARGEST_WHOLE_BYTES:
+            reason = f"it has {size:,} bytes, and a file of this kind has at most {LARGEST_WHOLE_BYTES:,}"
+            raise OSError(errno.EFBIG, reason, str(path))
+        return file.read(LARGEST_WHOLE_BYTES)
 
 
 def map_listed(path: str | Path) -> memoryview:

@@ -19,7 +19,7 @@ from kquorum.wire.data_batch import (
     write_data_batch,
 )
 from kquorum.wire.primitives import write_varint
-from tests.support.broker.disk_logs import NOW_MS, log_dir_at, open_log
+from tests.support.broker.disk_logs import NOW_MS, log_dir_at, offset_for_time, open_log
 from tests.support.calls import calls_of
 
 MANY = 1 << 17
@@ -154,7 +154,7 @@ def test_the_log_finds_times_in_large_batches(tmp_path: Path) -> None:
     for codec in (CompressionCodec.NONE, CompressionCodec.LZ4):
         log.append_as_leader(write_data_batch(records, codec=codec), leader_epoch=0, now_ms=NOW_MS)
     log.update_high_watermark(2_000)
-    assert log.offset_for_time(NOW_MS + 400).offset == 800
+    assert offset_for_time(log, NOW_MS + 400).offset == 800
     assert (log.offset_of_max_time().offset, log.offset_of_max_time().timestamp_ms) == (998, NOW_MS + 499)
     log.advance_log_start_offset(999)
-    assert log.offset_for_time(NOW_MS + 400).offset == 999
+    assert offset_for_time(log, NOW_MS + 400).offset == 999

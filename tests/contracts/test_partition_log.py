@@ -13,7 +13,7 @@ from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import EpochEnd, Isolation, LogSlice, PartitionLog
 from kquorum.wire.record_batch import read_batch_header, write_batch
 from tests.support.batches import rewrite_offsets
-from tests.support.broker.disk_logs import log_dir_at, open_log
+from tests.support.broker.disk_logs import log_dir_at, offset_for_time, open_log
 from tests.support.memory_partition_log import MemoryPartitionLog
 
 NOW_MS = 1_000_000
@@ -206,9 +206,9 @@ def test_a_reader_of_committed_records_gets_a_list_of_aborted_transactions(log: 
 def test_a_time_finds_the_first_record_that_is_not_older(log: PartitionLog) -> None:
     for timestamp_ms in (NOW_MS, NOW_MS + 20, NOW_MS + 10):
         log.append_as_leader(produced(2, timestamp_ms=timestamp_ms), leader_epoch=3, now_ms=NOW_MS)
-    found = log.offset_for_time(NOW_MS + 5)
+    found = offset_for_time(log, NOW_MS + 5)
     assert (found.offset, found.timestamp_ms, found.leader_epoch) == (2, NOW_MS + 20, 3)
-    assert log.offset_for_time(NOW_MS + 21).offset == -1
+    assert offset_for_time(log, NOW_MS + 21).offset == -1
     assert log.offset_of_max_time().offset == 2
 
 

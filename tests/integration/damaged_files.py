@@ -81,3 +81,10 @@ def answers(cluster: Cluster, node_id: int) -> bool:
         connection.sendall(request)
         return connection.recv(8)[4:8] == struct.pack(">i", 7)
     return False
+
+
+def check_quiet(cluster: Cluster, node_id: int) -> None:
+    """It runs, and nothing went wrong that it did not expect."""
+    assert cluster.is_running(node_id), cluster.tails()
+    assert "Traceback" not in cluster.output(node_id)
+    assert "Logging error" not in cluster.output(node_id)

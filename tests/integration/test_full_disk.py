@@ -1,8 +1,7 @@
 """Disks that run full, for real: small file systems in memory, mounted by the test (which needs root), and filled."""
 
-import os
-import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,14 @@ from tests.integration.damaged_files import (
     WAIT_S,
     answers,
     await_growth,
+    check_quiet,
     is_level,
     lag_of,
     logs_agree,
     metadata_folder,
 )
 from tests.support.cluster import Cluster, await_output
+from tests.support.small_disks import fill, small_disk
 
 DISK_BYTES = 8 * 1024 * 1024
 RESERVED_BYTES = 1024 * 1024
@@ -26,34 +27,14 @@ FULL = "this node is read-only now"
 SPACE = "takes records again"
 
 
-def _mount(folder: Path) -> None:
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        folder.rmdir()
-        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
-
-
-def _unmount(folder: Path) -> None:
-    subprocess.run(["umount", str(folder)], capture_output=True, check=True)
-
-
 @pytest.fixture
 def small_disks(tmp_path: Path) -> Iterator[list[Path]]:
     """Folders of nodes 1 to 3, each on a file system of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    mounted: list[Path] = []
-    try:
-        for node_id in (1, 2, 3):
-            folder = tmp_path / f"node-{node_id}"
-            _mount(folder)
-            mounted.append(folder)
-        yield mounted
-    finally:
-        for folder in mounted:
-            _unmount(folder)
+    with ExitStack() as mounted:
+        yield [
+            mounted.enter_context(small_disk(tmp_path / f"node-{node_id}", DISK_BYTES))
+            for node_id in (1, 2, 3)
+        ]
 
 
 def cluster_on_small_disks(folder: Path, controllers: int = 3) -> Cluster:
@@ -63,24 +44,6 @@ def cluster_on_small_disks(folder: Path, controllers: int = 3) -> Cluster:
         brokers=0,
         overrides={**BUSY, "kquorum.reserved.space.bytes": RESERVED_BYTES},
     )
-
-
-def fill(folder: Path) -> Path:
-    """Take all space there is; files that have room in their last page may grow by that much."""
-    filler = folder / "filler"
-    with filler.open("ab", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * 65536)
-        except OSError:
-            pass
-    return filler
-
-
-def check_quiet(cluster: Cluster, node_id: int) -> None:
-    assert cluster.is_running(node_id), cluster.tails()
-    assert "Traceback" not in cluster.output(node_id)
-    assert "Logging error" not in cluster.output(node_id)
 
 
 @pytest.mark.slow

@@ -9,11 +9,12 @@ import pytest
 
 from kquorum.cli.commands.features.metadata_versions import DEFAULT
 from kquorum.cli.commands.format.beginning import begin_with_all
-from kquorum.cli.commands.format.formatting import format_nodes, new_uuid
+from kquorum.cli.commands.format.formatting import format_nodes
 from kquorum.cli.failures import ExitStatus
 from kquorum.cli.main import run
 from kquorum.node.config.load import load_config
 from kquorum.node.config.materialise import free_ports
+from kquorum.node.formatting import new_uuid
 from tests.integration.dynamic_cluster import DynamicCluster
 from tests.support.cluster import CLUSTER_ID
 

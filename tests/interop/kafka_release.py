@@ -42,7 +42,7 @@ class KafkaRelease:
     archive: Path
 
 
-def find_release() -> KafkaRelease:
+def find_release(version: str = VERSION) -> KafkaRelease:
     """Fetch what is missing. Raises Unavailable without Java 17 or a network."""
     try:
         check_java()
@@ -55,7 +55,7 @@ def find_release() -> KafkaRelease:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
-            return KafkaRelease(java, _classpath(folder), folder / _archive_name(java))
+            return KafkaRelease(java, _classpath(folder, version), folder / _archive_name(java, version))
     except OSError as error:
         raise Unavailable(f"the cache {folder} cannot be used: {error}") from error
 
@@ -67,25 +67,25 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kquorum-interop"
 
 
-def _archive_name(java: str) -> str:
+def _archive_name(java: str, version: str) -> str:
     """Another one for each JVM and release, as a JVM takes none but its own."""
     binary = Path(java).resolve()
     kind = f"{binary}-{binary.stat().st_mtime_ns}"
-    return f"classes-{VERSION}-{hashlib.sha256(kind.encode()).hexdigest()[:12]}.jsa"
+    return f"classes-{version}-{hashlib.sha256(kind.encode()).hexdigest()[:12]}.jsa"
 
 
-def _classpath(folder: Path) -> str:
+def _classpath(folder: Path, version: str) -> str:
     """As it was resolved before, if all of it is still there."""
-    known = folder / f"classpath-{VERSION}.txt"
+    known = folder / f"classpath-{version}.txt"
     classpath = known.read_text().strip() if known.exists() else ""
     if not classpath or not all(map(os.path.exists, classpath.split(os.pathsep))):
-        _resolve(folder, known)
+        _resolve(folder, known, version)
         classpath = known.read_text().strip()
     return classpath
 
 
-def _resolve(folder: Path, result: Path) -> None:
-    listed = list_of(VERSION)
+def _resolve(folder: Path, result: Path, version: str) -> None:
+    listed = list_of(version)
     if listed is not None:
         try:
             result.write_text(fetch_listed(listed, folder / "repository"))
@@ -96,7 +96,7 @@ def _resolve(folder: Path, result: Path) -> None:
     if maven is None:
         raise Unavailable("Maven (mvn) is not installed, and fetches Apache Kafka for these tests")
     project = folder / "pom.xml"
-    project.write_text(_project())
+    project.write_text(_project(version))
     fresh = result.with_suffix(".new")
     command = [maven, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(project), _PLUGIN]
     command += [f"-Dmaven.repo.local={folder / 'repository'}", f"-Dmdep.outputFile={fresh}"]
@@ -114,16 +114,23 @@ def _resolve(folder: Path, result: Path) -> None:
         raise Unavailable(f"Maven did not get Apache Kafka within {_DOWNLOAD_TIMEOUT_S} s") from None
     if done.returncode or not fresh.exists():
         complaint = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr[-300:])
-        raise Unavailable(f"Maven cannot get Apache Kafka {VERSION}: {complaint[:300]}")
+        raise Unavailable(f"Maven cannot get Apache Kafka {version}: {complaint[:300]}")
+    jars = fresh.read_text().strip().split(os.pathsep)
+    fresh.write_text(os.pathsep.join(each for each in jars if not _is_other_logging(Path(each).name)))
     fresh.replace(result)
 
 
-def _project() -> str:
+def _is_other_logging(jar: str) -> bool:
+    """A release's own binding of SLF4J, beside the simple one: without a config it logs nothing."""
+    return jar.startswith(("slf4j-reload4j", "log4j-slf4j"))
+
+
+def _project(version: str) -> str:
     excluded = "".join(
         f"<exclusion><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId></exclusion>"
         for name in _UNUSED
     )
-    wanted = [("org.apache.kafka", name, VERSION) for name in ("kafka_2.13", "kafka-shell", "kafka-tools")]
+    wanted = [("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-shell", "kafka-tools")]
     wanted.append(("org.slf4j", "slf4j-simple", "1.7.36"))
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"

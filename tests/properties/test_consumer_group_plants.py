@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kquorum.broker.coordinators.coordinator_log import CoordinatorLog
 from kquorum.broker.groups import consumer_protocol, reconciliation
 from kquorum.broker.groups.assignors import ASSIGNORS, assign_range
 from kquorum.broker.groups.consumer_group import ConsumerGroup
 from kquorum.broker.groups.consumer_protocol import ConsumerProtocol
-from kquorum.broker.groups.group_log import GroupLog
 from kquorum.broker.groups.shard import GroupShard
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.broker.consumer_stream import ConsumerStream
@@ -105,14 +105,15 @@ def members_read_topics_that_are_others(patch: pytest.MonkeyPatch) -> None:
 
 
 def answers_leave_before_the_replicas_have_the_records(patch: pytest.MonkeyPatch) -> None:
-    write = GroupLog.write
+    write = CoordinatorLog.write
 
-    def answered(self: GroupLog, now_ms: int, records: Any, done: Any, **options: Any) -> bool:
-        accepted = write(self, now_ms, records, no_op, **options)
-        done(ErrorCode.none)
-        return accepted
+    def answered(self: CoordinatorLog, now_ms: int, records: Any, done: Any, **options: Any) -> ErrorCode:
+        error = write(self, now_ms, records, no_op, **options)
+        if error is ErrorCode.none:
+            done(ErrorCode.none)
+        return error
 
-    patch.setattr(GroupLog, "write", answered)
+    patch.setattr(CoordinatorLog, "write", answered)
 
 
 def commits_of_any_epoch_count(patch: pytest.MonkeyPatch) -> None:

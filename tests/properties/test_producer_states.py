@@ -24,6 +24,7 @@ from kquorum.broker.log.transactions import (
     CompletedTransaction,
     OpenTransactions,
     aborted_between,
+    encode_entry,
     last_stable_offset,
 )
 from kquorum.wire.data_batch import (
@@ -296,7 +297,7 @@ class ProducersAndTwin(RuleBasedStateMachine):
         aborted = [each for each in self.twin.transactions() if each.is_abort]
         for start in range(0, bound, 3):
             for end in {start + 1, start + 3, bound}:
-                found, _ = aborted_between(self.index, start, min(end, bound))
+                found, _ = aborted_between(b"".join(map(encode_entry, self.index)), start, min(end, bound))
                 assert {(each.producer_id, each.first_offset) for each in found} == {
                     (each.producer_id, each.first)
                     for each in aborted

@@ -57,7 +57,8 @@ KAFKAS_TIMES = {
 
 
 class Cluster:
-    """`overrides` go into every node's config, `node_overrides` into that of one (Kafka's keys)."""
+    """`overrides` go into every node's config, `node_overrides` into that of one (Kafka's keys). `environments` has
+    what is added to the environment of a node's process."""
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Cluster:
         node_overrides: Mapping[int, Overrides] | None = None,
         with_grpc: bool = False,
         broker_listener: str = "PLAINTEXT",
+        environments: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         self.folder = folder
         self.controller_ids = tuple(range(1, controllers + 1))
@@ -80,6 +82,7 @@ class Cluster:
         self._overrides = dict(FAST_TIMES) | dict(overrides or {})
         self._node_overrides = node_overrides or {}
         self._broker_listener = broker_listener
+        self._environments = environments or {}
         self.config_path = folder / "quorum.toml"
         self._processes = {node_id: self._process(node_id) for node_id in self.node_ids}
 
@@ -271,8 +274,14 @@ class Cluster:
             yield "[[nodes]]"
             yield from assignments(values | dict(self._node_overrides.get(node_id, {})))
 
-    def _process(self, node_id: int) -> NodeProcess:
-        environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    def run_from(self, tree: Path, *node_ids: int) -> None:
+        """From their next start on, these nodes run the program of the checkout in `tree`. They do not run now."""
+        for node_id in node_ids:
+            assert not self.is_running(node_id), f"node {node_id} runs"
+            self._processes[node_id] = self._process(node_id, tree)
+
+    def _process(self, node_id: int, tree: Path = PROJECT_ROOT) -> NodeProcess:
+        environment = {**os.environ, "PYTHONPATH": str(tree), **self._environments.get(node_id, {})}
         return NodeProcess(
             self.config_path, node_id, self.folder / f"node-{node_id}.out", environment=environment
         )

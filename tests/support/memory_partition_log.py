@@ -80,7 +80,7 @@ class MemoryPartitionLog:
         self.fails = False
         """Whether the directory fails: each access raises KafkaStorageError."""
         self.is_full = False
-        """Whether the disk is full: appends raise NoSpaceLeft."""
+        """Whether the disk is full: appends and truncations raise NoSpaceLeft."""
 
     @property
     def last_stable_offset(self) -> int:
@@ -184,6 +184,12 @@ class MemoryPartitionLog:
             now_ms=now_ms,
         )
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        return self.producers.awaits_marker(producer_id, epoch)
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        return self.producers.has_late_transaction(now_ms)
+
     def active_producers(self, most: int) -> list[ActiveProducer]:
         return self.producers.active(most)
 
@@ -259,10 +265,10 @@ class MemoryPartitionLog:
                 high = middle
         return low
 
-    def offset_for_time(self, timestamp_ms: int) -> TimestampedOffset:
+    def search_time(self, timestamp_ms: int, from_offset: int) -> TimestampedOffset:
         self._check_disk()
         for batch in self.batches:
-            if batch.max_timestamp_ms < timestamp_ms:
+            if batch.max_timestamp_ms < timestamp_ms or batch.last_offset < from_offset:
                 continue
             header = read_batch_header(batch.data)
             for record in read_records(batch.data, 0, header):
@@ -272,7 +278,7 @@ class MemoryPartitionLog:
 
     def offset_of_max_time(self) -> TimestampedOffset:
         greatest = max((batch.max_timestamp_ms for batch in self.batches), default=None)
-        return _NONE_FOUND if greatest is None else self.offset_for_time(greatest)
+        return _NONE_FOUND if greatest is None else self.search_time(greatest, 0)
 
     # Watermarks and epochs
 
@@ -305,6 +311,7 @@ class MemoryPartitionLog:
 
     def truncate_to(self, offset: int) -> bool:
         self._check_disk()
+        self._check_space()
         while self.epochs and self.epochs[-1][1] >= offset:
             self.epochs.pop()
         if offset >= self.log_end_offset:

@@ -15,6 +15,7 @@ PACKAGES = (
     "broker",
     "spark_replay",
     "node",
+    "testing",
     "cli",
 )
 CORES = ("wire", "raft", "snapshots", "metadata", "broker")

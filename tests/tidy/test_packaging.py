@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from setuptools import find_packages
 
+from kquorum.cli.version import BAKED_IN, commit_text
 from kquorum.compiled import MANIFEST, PACKAGED, PYTHON
 from tests.support.tree import PACKAGES, ROOT, module_name, python_files
 from tools.build_wheel import NotBuilt, platform_tag, pure_wheel, with_compiled
@@ -80,6 +81,9 @@ def test_an_installed_wheel_is_one_package(tmp_path: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist()}
+        commit = commit_text()
+        if commit is not None:  # the sources may be no checkout
+            assert archive.read(f"kquorum/{BAKED_IN}").decode().strip() == commit
     assert {name for name in tops if not name.endswith(".dist-info")} == {"kquorum"}
     install(wheel, installed)
     project.mkdir()

@@ -19,11 +19,13 @@ ACTIVE: BrokerStanding
 IN_CONTROLLED_SHUTDOWN: BrokerStanding
 
 class DescribeNodeRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("with_host",)
+    WITH_HOST_FIELD_NUMBER: _ClassVar[int]
+    with_host: bool
+    def __init__(self, with_host: _Optional[bool] = ...) -> None: ...
 
 class DescribeNodeResponse(_message.Message):
-    __slots__ = ("node_id", "cluster_id", "roles", "is_ready", "reason", "is_cut_off", "ms_since_commit", "offset", "epoch", "timestamp_ms", "leader_id", "broker")
+    __slots__ = ("node_id", "cluster_id", "roles", "is_ready", "reason", "is_cut_off", "ms_since_commit", "offset", "epoch", "timestamp_ms", "leader_id", "broker", "host")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +38,7 @@ class DescribeNodeResponse(_message.Message):
     TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     cluster_id: str
     roles: _containers.RepeatedScalarFieldContainer[str]
@@ -48,7 +51,38 @@ class DescribeNodeResponse(_message.Message):
     timestamp_ms: int
     leader_id: int
     broker: BrokerLife
-    def __init__(self, node_id: _Optional[int] = ..., cluster_id: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., is_ready: _Optional[bool] = ..., reason: _Optional[str] = ..., is_cut_off: _Optional[bool] = ..., ms_since_commit: _Optional[int] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., leader_id: _Optional[int] = ..., broker: _Optional[_Union[BrokerLife, _Mapping]] = ...) -> None: ...
+    host: HostFacts
+    def __init__(self, node_id: _Optional[int] = ..., cluster_id: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., is_ready: _Optional[bool] = ..., reason: _Optional[str] = ..., is_cut_off: _Optional[bool] = ..., ms_since_commit: _Optional[int] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., leader_id: _Optional[int] = ..., broker: _Optional[_Union[BrokerLife, _Mapping]] = ..., host: _Optional[_Union[HostFacts, _Mapping]] = ...) -> None: ...
+
+class HostFacts(_message.Message):
+    __slots__ = ("now_ms", "version", "open_files", "max_open_files", "folders")
+    NOW_MS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
+    MAX_OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
+    FOLDERS_FIELD_NUMBER: _ClassVar[int]
+    now_ms: int
+    version: str
+    open_files: int
+    max_open_files: int
+    folders: _containers.RepeatedCompositeFieldContainer[FolderSpace]
+    def __init__(self, now_ms: _Optional[int] = ..., version: _Optional[str] = ..., open_files: _Optional[int] = ..., max_open_files: _Optional[int] = ..., folders: _Optional[_Iterable[_Union[FolderSpace, _Mapping]]] = ...) -> None: ...
+
+class FolderSpace(_message.Message):
+    __slots__ = ("path", "total_bytes", "usable_bytes", "total_inodes", "usable_inodes", "fault")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    USABLE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_INODES_FIELD_NUMBER: _ClassVar[int]
+    USABLE_INODES_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    total_bytes: int
+    usable_bytes: int
+    total_inodes: int
+    usable_inodes: int
+    fault: str
+    def __init__(self, path: _Optional[str] = ..., total_bytes: _Optional[int] = ..., usable_bytes: _Optional[int] = ..., total_inodes: _Optional[int] = ..., usable_inodes: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class BrokerLife(_message.Message):
     __slots__ = ("state", "epoch", "is_fenced")

@@ -19,7 +19,7 @@ from kquorum.broker.adapters.log.loading import CLEANED_SUFFIX
 from kquorum.broker.log.cleanable import Cleanable, groups
 from kquorum.broker.log.compaction import CopyPass, KeyPass, OffsetMap, last_records
 from kquorum.broker.log.errors import KafkaStorageError
-from kquorum.broker.log.transactions import AbortedEntry
+from kquorum.broker.log.transactions import AbortedEntry, decode_entries
 from kquorum.storage.errors import StorageFailed, StorageFull
 from kquorum.storage.file_system import FileSystem
 from kquorum.storage.partition_segment import BadBatch, PartitionSegment
@@ -73,12 +73,10 @@ class Cleaning:
         self.bytes_before = self.bytes_after = 0
         self._pause = pause
         self.sources = sources_of(log, part.first_uncleanable_offset)
-        # Of the last segment too: the marker of a transaction may lie there, and its data in a closed one.
-        self._aborted = [
-            AbortedEntry(*segment.aborted.at(index)[1:])
-            for segment in log.segments
-            for index in range(len(segment.aborted))
-        ]
+        # Of the last segment too: the marker of a transaction may lie there, and its data in a closed one. There may be
+        # millions, so the loop copies the bytes, and the thread reads them.
+        self._indexes = [bytes(segment.aborted.content) for segment in log.segments]
+        self._aborted: list[AbortedEntry] = []
         self._offsets = OffsetMap(most_slots)
         self._copy = CopyPass(
             offsets=self._offsets,
@@ -124,6 +122,8 @@ class Cleaning:
 
     def find_keys(self) -> None:
         """Raises CleaningCancelled, StorageFailed, BadBatch, DecodeError."""
+        self._aborted = [entry for index in self._indexes for entry in decode_entries(index)]
+        self._indexes.clear()
         dirty = [each for each in self.sources if each.next_base_offset > self.part.first_dirty_offset]
         keys = KeyPass(
             self._offsets,

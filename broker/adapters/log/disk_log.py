@@ -51,7 +51,8 @@ from kquorum.broker.log.producer_state import (
 from kquorum.broker.log.transactions import AbortedEntry, aborted_between, last_stable_offset
 from kquorum.broker.log.validation import analyze, validate_and_assign
 from kquorum.storage.durable_files import remove_file, replace_file, sync_folder
-from kquorum.storage.errors import EnvironmentFault, StorageFailed, StorageFull
+from kquorum.storage.errors import EnvironmentFault, StorageFailed, StorageFull, storage_failure
+from kquorum.storage.file_system import FileSystem
 from kquorum.storage.leader_epoch_checkpoint import write_epochs
 from kquorum.storage.partition_segment import SEGMENT_BYTES_MAX, BadBatch, PartitionSegment
 from kquorum.wire.data_batch import first_record_since
@@ -62,6 +63,14 @@ from kquorum.wire.uuids import ZERO_UUID
 logger = logging.getLogger("broker.log")
 NOTHING_FOUND = TimestampedOffset(-1, -1, -1)
 _NO_RECORDS: tuple[bytes, ...] = ()
+# About ten ms.
+_BATCHES_A_SEARCH = 4_000
+# Records choose their timestamps, so a producer can have each of them begin a segment, which takes four files, some KB
+# of memory and 16 KB of the disk. A log of that many segments ends none for its age or its index that is so small.
+MOST_SMALL_SEGMENTS = 1_000
+SMALL_SEGMENT_BYTES = 1_048_576
+# Each takes some ten calls of the system; the next check of the log goes on.
+MOST_DELETED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ class FlushWork:
     snapshot_offsets: Sequence[int]
     is_folder_due: bool
     cuts: int
-    """How often the log had been cut when this work began."""
+    """How often the log had been cut, or its folder renamed, when this work began."""
     log: DiskLog
 
     def run(self) -> None:
@@ -85,8 +94,21 @@ class FlushWork:
             self.log.snapshots.sync(offset)
         for segment in self.segments:
             segment.sync()
-        if self.is_folder_due and self.log.fs.exists(self.folder):
-            sync_folder(self.folder, self.log.fs)
+        if self.is_folder_due:
+            try:
+                sync_folder(self.folder, self.log.fs)
+            except StorageFailed as error:
+                if not isinstance(error.error, FileNotFoundError):
+                    raise
+
+
+def _make_folder(folder: Path, fs: FileSystem) -> None:
+    """Raises StorageFull or StorageFailed."""
+    try:
+        fs.make_folder(folder)
+    except OSError as error:
+        raise storage_failure("make", folder, error) from error
+    sync_folder(folder.parent, fs)
 
 
 class Cancellable(Protocol):
@@ -161,51 +183,92 @@ class DiskLog:
     ) -> DiskLog:
         """Open a folder, which is made if it is not there. `is_clean`: the log directory was stopped in order.
 
-        Raises InconsistentTopicId, and KafkaStorageError after an error of the disk, which the directory then knows.
+        Raises InconsistentTopicId; NoSpaceLeft where not even the reserved space was enough; and KafkaStorageError
+        after another error of the disk, which the directory then knows.
         """
         log_dir.check()
-        try:
-            if not log_dir.fs.exists(folder):
-                log_dir.fs.make_folder(folder)
-                sync_folder(folder.parent, log_dir.fs)
-            found_id = read_topic_id(folder, log_dir.fs)
-            if topic_id is not None and found_id is not None and topic_id != found_id:
-                raise InconsistentTopicId(
-                    f"{folder} holds the topic with the id {found_id}, not {topic_id}: it is of a deleted topic "
-                    "of this name; move the folder away"
-                )
-            settings = producers or ProducerSettings()
-            states = ProducerStates(
-                expiration_ms=settings.expiration_ms,
-                max_transaction_timeout_ms=settings.max_transaction_timeout_ms,
-                verifies_transactions=settings.verifies_transactions,
-            )
-            loaded = Loading(
-                folder,
-                log_dir.fs,
-                config,
-                states,
-                now_ms,
-                is_clean,
-                recovery_point,
-                log_start_offset,
-                was_cleaned,
-            ).load()
-            opened = cls(
+
+        def attempt() -> DiskLog:
+            return cls._open(
                 log_dir,
                 folder,
                 topic,
                 partition,
-                found_id or ZERO_UUID,
                 config,
-                loaded,
+                topic_id=topic_id,
+                is_clean=is_clean,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                was_cleaned=was_cleaned,
+                now_ms=now_ms,
+                producers=producers or ProducerSettings(),
                 roll_jitter_ms=roll_jitter_ms,
             )
-            if topic_id is not None:
-                opened.assign_topic_id(topic_id)
+
+        try:
+            return log_dir.space.with_space(attempt)
+        except StorageFull as error:
+            log_dir.space.note_full()
+            raise NoSpaceLeft(str(error)) from error
         except (EnvironmentFault, OSError, ValueError, BadBatch) as error:
             raise log_dir.fail(error) from error
-        return opened
+
+    @classmethod
+    def _open(
+        cls,
+        log_dir: LogDir,
+        folder: Path,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        topic_id: UUID | None,
+        is_clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        was_cleaned: bool,
+        now_ms: int,
+        producers: ProducerSettings,
+        roll_jitter_ms: int,
+    ) -> DiskLog:
+        """May be called again after StorageFull."""
+        if not log_dir.fs.exists(folder):
+            _make_folder(folder, log_dir.fs)
+        found_id = read_topic_id(folder, log_dir.fs)
+        if topic_id is not None and found_id is not None and topic_id != found_id:
+            raise InconsistentTopicId(
+                f"{folder} holds the topic with the id {found_id}, not {topic_id}: it is of a deleted topic "
+                "of this name; move the folder away"
+            )
+        states = ProducerStates(
+            expiration_ms=producers.expiration_ms,
+            max_transaction_timeout_ms=producers.max_transaction_timeout_ms,
+            verifies_transactions=producers.verifies_transactions,
+        )
+        loaded = Loading(
+            folder,
+            log_dir.fs,
+            config,
+            states,
+            now_ms,
+            is_clean,
+            recovery_point,
+            log_start_offset,
+            was_cleaned,
+            log_dir.open_segments,
+        ).load()
+        if topic_id is not None and found_id is None:
+            replace_file(folder / METADATA_FILE, encode_topic_id(topic_id), log_dir.fs)
+        return cls(
+            log_dir,
+            folder,
+            topic,
+            partition,
+            found_id or topic_id or ZERO_UUID,
+            config,
+            loaded,
+            roll_jitter_ms=roll_jitter_ms,
+        )
 
     def move_into(self, log_dir: LogDir) -> None:
         """The log was opened beside the loop, for a directory of its own; from now on its failures are those of this
@@ -305,8 +368,9 @@ class DiskLog:
                 f"{self.folder} holds the topic with the id {self._topic_id}, not {topic_id}"
             )
         self._check_usable()
+        content = encode_topic_id(topic_id)
         try:
-            replace_file(self.folder / METADATA_FILE, encode_topic_id(topic_id), self.fs)
+            self._dir.space.with_space(lambda: replace_file(self.folder / METADATA_FILE, content, self.fs))
         except StorageFailed as error:
             raise self._failed(error) from error
         self._topic_id = topic_id
@@ -322,6 +386,7 @@ class DiskLog:
 
     def _failed(self, error: StorageFailed) -> KafkaStorageError:
         if isinstance(error, StorageFull):
+            self._dir.space.note_full()
             return NoSpaceLeft(str(error))
         return self._dir.fail(error)
 
@@ -416,6 +481,12 @@ class DiskLog:
             now_ms=now_ms,
         )
 
+    def awaits_marker(self, producer_id: int, epoch: int) -> bool:
+        return self._producers.awaits_marker(producer_id, epoch)
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        return self._producers.has_late_transaction(now_ms)
+
     def _nothing_appended(self) -> AppendedBatches:
         return AppendedBatches(-1, -1, -1, -1, self._start, 0)
 
@@ -436,6 +507,7 @@ class DiskLog:
     ) -> AppendedBatches:
         """Write batches whose offsets, epochs and checksums are right, and whose producers were checked. Raises
         KafkaStorageError with the log as it was."""
+        self._dir.check_space()
         self._dir.now_ms = max(self._dir.now_ms, now_ms)
         size = len(records)
         first_offset, last_offset = headers[0].base_offset, headers[-1].last_offset
@@ -476,9 +548,18 @@ class DiskLog:
         self._write_epochs()
 
     def _write_epochs(self) -> None:
+        """Raises StorageFull or StorageFailed."""
         if self._is_epochs_file_due:
             write_epochs(self.folder, self._epochs.entries, self.fs)
             self._is_epochs_file_due = False
+
+    def _write_epochs_or_later(self) -> None:
+        """Where not even the reserved space is enough, the file waits for the next change, an append at the latest: an
+        opening cuts from it what the log lacks. Raises StorageFailed."""
+        try:
+            self._dir.space.with_space(self._write_epochs)
+        except StorageFull:
+            self._dir.space.note_full()
 
     def _add_aborted(self, entry: AbortedEntry) -> None:
         self._active.aborted.add_entry(
@@ -494,6 +575,8 @@ class DiskLog:
         if not segment.holds_offset(headers[-1].last_offset):
             return True
         if not segment.size:
+            return False
+        if len(self._segments) >= MOST_SMALL_SEGMENTS and segment.size < SMALL_SEGMENT_BYTES:
             return False
         first_ms = segment.first_timestamp_ms
         waited_ms = max_timestamp_ms - first_ms if first_ms >= 0 else now_ms - segment.opened_ms
@@ -528,7 +611,11 @@ class DiskLog:
 
     def _add_segment(self, base_offset: int, now_ms: int) -> None:
         segment = PartitionSegment(
-            self.folder, base_offset, self.fs, index_interval_bytes=self._config.index_interval_bytes
+            self.folder,
+            base_offset,
+            self.fs,
+            index_interval_bytes=self._config.index_interval_bytes,
+            open_segments=self._dir.open_segments,
         )
         try:
             segment.create(now_ms)
@@ -605,10 +692,7 @@ class DiskLog:
             upper = self._bases[index + 1] if index + 1 < len(self._bases) else self._end
         found: list[AbortedTransaction] = []
         for segment in self._segments[index:]:
-            entries = [
-                AbortedEntry(*segment.aborted.at(number)[1:]) for number in range(len(segment.aborted))
-            ]
-            more, is_complete = aborted_between(entries, offset, upper)
+            more, is_complete = aborted_between(segment.aborted.content, offset, upper)
             found += more
             if is_complete:
                 break
@@ -625,7 +709,7 @@ class DiskLog:
         self._check_usable()
         self._is_epochs_file_due |= self._epochs.assign(leader_epoch, self._end)
         try:
-            self._write_epochs()
+            self._write_epochs_or_later()
         except StorageFailed as error:
             raise self._failed(error) from error
 
@@ -634,33 +718,33 @@ class DiskLog:
 
     # Searching by time
 
-    def offset_for_time(self, timestamp_ms: int) -> TimestampedOffset:
+    def search_time(self, timestamp_ms: int, from_offset: int) -> TimestampedOffset | int:
         self._check_usable()
+        first = max(from_offset, self._start)
+        left = _BATCHES_A_SEARCH
         segment = self._active
         try:
-            for segment in self._segments[self._index_of(self._start) :]:
-                if segment.retention_timestamp_ms < timestamp_ms:
+            for segment in self._segments[self._index_of(first) :]:
+                # Its batches' times alone: where they have none, the file's own time says nothing of them.
+                if segment.greatest_timestamp[0] < timestamp_ms:
                     continue
-                start = max(segment.times.offset_below(timestamp_ms), self._start)
-                found = self._first_at_or_after(segment, start, timestamp_ms)
-                if found is not None:
-                    return found
+                start = max(segment.times.offset_below(timestamp_ms), first)
+                for position, header in segment.headers(segment.offsets.position_at_or_before(start)):
+                    if header.last_offset < start:
+                        continue
+                    if not left:
+                        return header.base_offset
+                    left -= 1
+                    if header.max_timestamp_ms < timestamp_ms:
+                        continue
+                    found = self._first_since(segment, position, header, timestamp_ms, self._start)
+                    if found is not None:
+                        return found
         except BadBatch as error:
             raise self._corrupt(segment, error) from error
         except StorageFailed as error:
             raise self._failed(error) from error
         return NOTHING_FOUND
-
-    def _first_at_or_after(
-        self, segment: PartitionSegment, start_offset: int, timestamp_ms: int
-    ) -> TimestampedOffset | None:
-        for position, header in segment.headers(segment.offsets.position_at_or_before(start_offset)):
-            if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
-                continue
-            found = self._first_since(segment, position, header, timestamp_ms, self._start)
-            if found is not None:
-                return found
-        return None
 
     def _first_since(
         self,
@@ -710,7 +794,7 @@ class DiskLog:
             return False
         self._set_start(offset)
         try:
-            self._write_epochs()
+            self._write_epochs_or_later()
         except StorageFailed as error:
             raise self._failed(error) from error
         return True
@@ -759,7 +843,7 @@ class DiskLog:
         self._start = min(self._start, offset)
         self._high_watermark = min(self._high_watermark, offset)
         self._is_epochs_file_due |= self._epochs.cut_end(offset)
-        self._write_epochs()
+        self._write_epochs_or_later()
         self._rebuild_producers(offset)
 
     def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
@@ -770,7 +854,7 @@ class DiskLog:
             self._segments.clear()
             self._bases.clear()
             self.snapshots.remove(self.snapshots.offsets)
-            self._add_segment(offset, self._dir.now_ms)
+            self._dir.space.with_space(lambda: self._add_segment(offset, self._dir.now_ms))
             self._end = self._high_watermark = self._start = offset
             self.cleaned_offset = None if self.cleaned_offset is None else min(self.cleaned_offset, offset)
             if log_start_offset is not None:
@@ -778,11 +862,12 @@ class DiskLog:
             self._lower_recovery_point(offset)
             self._size = 0
             self._is_epochs_file_due |= self._epochs.clear()
-            self._write_epochs()
+            self._write_epochs_or_later()
             self._producers.truncate(offset)
             sync_folder(self.folder, self.fs)
         except StorageFailed as error:
-            raise self._failed(error) from error
+            # The old segments are gone, so a disk that has no room for a new one counts as one that failed.
+            raise self._dir.fail(error) from error
 
     def _lower_recovery_point(self, offset: int) -> None:
         self._cuts += 1
@@ -798,7 +883,7 @@ class DiskLog:
 
     def _write_epochs_or_fail(self) -> None:
         try:
-            self._write_epochs()
+            self._write_epochs_or_later()
         except StorageFailed as error:
             raise self._failed(error) from error
 
@@ -822,7 +907,8 @@ class DiskLog:
         self._producers.on_high_watermark(self._high_watermark)
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Retention: by the log's start, by size, by time. How many segments went. Raises KafkaStorageError."""
+        """Retention: by the log's start, by size, by time. How many segments went: if MOST_DELETED_AT_ONCE or more,
+        others may be due. Raises KafkaStorageError."""
         self._check_usable()
         self._dir.now_ms = max(self._dir.now_ms, now_ms)
         count = self._delete_while(self._is_below_start)
@@ -859,21 +945,34 @@ class DiskLog:
             is_last_and_empty = index + 1 == len(self._segments) and segment.is_empty
             if end > self._high_watermark or is_last_and_empty or not may_go(index):
                 break
+            if count == MOST_DELETED_AT_ONCE:
+                break
             count += 1
-        if count:
-            try:
+        try:
+            if count and count == len(self._segments):
+                count = self._roll_to_delete()
+            if count:
                 self._delete_first(count)
-            except StorageFailed as error:
-                raise self._failed(error) from error
+        except StorageFailed as error:
+            raise self._failed(error) from error
+        return count
+
+    def _roll_to_delete(self) -> int:
+        """How many segments may go: all when another has been begun, for which a full disk may have no space."""
+        count = len(self._segments)
+        try:
+            self._dir.space.with_space(lambda: self._roll(self._end, self._dir.now_ms))
+        except StorageFull:
+            if count == 1:
+                raise
+            return count - 1
         return count
 
     def _delete_first(self, count: int) -> None:
         self._cancel_cleaning()
-        if count == len(self._segments):
-            self._roll(self._end, self._dir.now_ms)
         gone = self._segments[:count]
         self._set_start(max(self._start, self._bases[count]))
-        self._write_epochs()
+        self._write_epochs_or_later()
         self._retire_segments(gone)
         del self._segments[:count], self._bases[:count]
         self._size -= sum(segment.size for segment in gone)
@@ -934,6 +1033,8 @@ class DiskLog:
         except StorageFailed as error:
             # No name may be half changed, so a disk that is full counts as one that failed.
             raise self._dir.fail(error) from error
+        # A thread has written it.
+        cleaned.count_among(self._dir.open_segments)
         self._segments[first:end] = [cleaned]
         self._bases[first:end] = [cleaned.base_offset]
         self._size += cleaned.size - sum(each.size for each in replaced)
@@ -953,7 +1054,7 @@ class DiskLog:
             return None
         try:
             for segment in self._segments[self._index_of(self._recovery_point) :]:
-                segment.write_indexes()
+                self._write_indexes_or_later(segment)
         except StorageFailed as error:
             raise self._failed(error) from error
         first = self._index_of(self._recovery_point)
@@ -962,8 +1063,17 @@ class DiskLog:
         snapshots = tuple(self._unsynced_snapshots)
         return FlushWork(self.folder, end, segments, snapshots, is_new, self._cuts, self)
 
+    def _write_indexes_or_later(self, segment: PartitionSegment) -> None:
+        """Without space the memory keeps the entries: those of the last segment, which a start after a crash makes
+        again. The records are in the log, so the append that asks for a flush must not fail. Raises StorageFailed."""
+        try:
+            self._dir.space.with_space(segment.write_indexes)
+        except StorageFull:
+            self._dir.space.note_full()
+
     def flushed(self, work: FlushWork) -> None:
-        """The work was done. If the log was cut meanwhile, that says nothing of what was written since."""
+        """The work was done. If the log was cut meanwhile, that says nothing of what was written since; if its folder
+        was renamed, the work may have found none of the files."""
         if work.cuts == self._cuts:
             self._unsynced_snapshots.difference_update(work.snapshot_offsets)
             self._recovery_point = max(self._recovery_point, work.end_offset)
@@ -991,9 +1101,10 @@ class DiskLog:
                 and self._end > 0
                 and (self._producers.end_offset or self._size)
             ):
-                self.snapshots.write(self._end, self._producers.snapshot_bytes(), durably=True)
-            self._active.write_indexes(closing=True)
-            self._write_epochs()
+                content = self._producers.snapshot_bytes()
+                self._dir.space.with_space(lambda: self.snapshots.write(self._end, content, durably=True))
+            self._dir.space.with_space(lambda: self._active.write_indexes(closing=True))
+            self._dir.space.with_space(self._write_epochs)
             self.flush()
         except StorageFailed as error:
             raise self._failed(error) from error
@@ -1010,6 +1121,7 @@ class DiskLog:
     def move_to(self, folder: Path) -> None:
         """The folder was renamed."""
         self._cancel_cleaning()
+        self._cuts += 1
         self.folder = self.snapshots.folder = folder
         for segment in self._segments:
             segment.move_to(folder)

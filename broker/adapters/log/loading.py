@@ -20,11 +20,12 @@ from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import AppendOrigin
 from kquorum.broker.log.producer_state import ProducerStates
 from kquorum.storage.durable_files import list_names, read_if_there, remove_file, sync_folder
-from kquorum.storage.errors import storage_failure
+from kquorum.storage.errors import StorageFull, storage_failure
 from kquorum.storage.file_system import FileSystem
 from kquorum.storage.leader_epoch_checkpoint import FILE_NAME as EPOCHS_FILE
 from kquorum.storage.leader_epoch_checkpoint import decode_epochs
 from kquorum.storage.mapped_file import map_file
+from kquorum.storage.open_segments import OpenSegments
 from kquorum.storage.partition_segment import BadBatch, PartitionSegment
 from kquorum.wire.data_batch import data_headers
 from kquorum.wire.record_batch import BatchHeader
@@ -67,6 +68,7 @@ class Loading:
     log_start_offset: int = 0
     was_cleaned: bool = False
     """The log has been compacted before, whatever its topic's policy is now."""
+    open_segments: OpenSegments | None = None
     present: set[str] = field(default_factory=set)
     """The names that were in the folder."""
 
@@ -123,7 +125,11 @@ class Loading:
 
     def _segment(self, base_offset: int) -> PartitionSegment:
         return PartitionSegment(
-            self.folder, base_offset, self.fs, index_interval_bytes=self.config.index_interval_bytes
+            self.folder,
+            base_offset,
+            self.fs,
+            index_interval_bytes=self.config.index_interval_bytes,
+            open_segments=self.open_segments,
         )
 
     def _created(self, base_offset: int) -> PartitionSegment:
@@ -333,7 +339,11 @@ class Loading:
 
     def _take_snapshot(self, offset: int, snapshots: ProducerSnapshots) -> None:
         if offset > max(snapshots.latest, 0):
-            snapshots.write(offset, self.producers.snapshot_bytes())
+            try:
+                snapshots.write(offset, self.producers.snapshot_bytes())
+            except StorageFull as error:
+                # It spares a later opening some reading, and no more.
+                logger.warning("%s", error)
 
 
 def _assign_if_newer(epochs: LeaderEpochs, epoch: int, offset: int) -> None:

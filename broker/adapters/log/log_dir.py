@@ -8,8 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
-from kquorum.broker.log.errors import KafkaStorageError
+from kquorum.broker.adapters.log.log_space import LogSpace
+from kquorum.broker.log.errors import KafkaStorageError, NoSpaceLeft
+from kquorum.storage.errors import StorageFailed
 from kquorum.storage.file_system import POSIX, FileSystem
+from kquorum.storage.open_segments import OpenSegments
 from kquorum.storage.retired_files import RetiredFiles
 
 logger = logging.getLogger("broker.log_dirs")
@@ -30,13 +33,18 @@ class LogDir:
         *,
         now_ms: int = 0,
         on_failure: Callable[[LogDir, Exception], None] = lambda _dir, _error: None,
+        space: LogSpace | None = None,
+        open_segments: OpenSegments | None = None,
     ) -> None:
+        """The directories of a broker share `open_segments`."""
         self.path = path
         self.directory_id = directory_id
         self.fs = fs
         self.now_ms = now_ms
+        self.space = space or LogSpace(path, fs=fs)
         self.failure: Exception | None = None
         self.on_failure = on_failure
+        self.open_segments = OpenSegments() if open_segments is None else open_segments
         self.was_truncated = False
         """A log was cut since a write of the recovery points was last begun."""
         self.lowered = 0
@@ -63,12 +71,20 @@ class LogDir:
         if self.failure is not None:
             raise KafkaStorageError(f"the log directory {self.path} is offline: {self.failure}")
 
+    def check_space(self) -> None:
+        """Raises NoSpaceLeft while records are refused."""
+        if self.space.refuses:
+            raise NoSpaceLeft(f"{self.path} has no space left, and takes no records until there is")
+
     def fail(self, error: Exception) -> KafkaStorageError:
         """Take the directory offline; the error to raise."""
         if self.failure is None:
             self.failure = error
+            reason = error.reason if isinstance(error, StorageFailed) else error
             logger.error(
-                "the log directory %s is offline until the broker is restarted: %s", self.path, error
+                "the log directory %s is offline until the broker is restarted: %s; check the disk",
+                self.path,
+                reason,
             )
             self.on_failure(self, error)
         return KafkaStorageError(f"the log directory {self.path} is offline: {error}")

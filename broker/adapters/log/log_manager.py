@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -18,12 +19,12 @@ from uuid import UUID, uuid4
 from kquorum.broker.adapters.clean_shutdown import FILE_NAME as CLEAN_SHUTDOWN
 from kquorum.broker.adapters.clean_shutdown import mark_clean_shutdown
 from kquorum.broker.adapters.log.cleaning import Cleaning
-from kquorum.broker.adapters.log.disk_log import DiskLog, FlushWork
+from kquorum.broker.adapters.log.disk_log import MOST_DELETED_AT_ONCE, DiskLog, FlushWork
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.partition_metadata import read_topic_id
 from kquorum.broker.log.cleanable import Cleanable
 from kquorum.broker.log.compaction import SLOT_BYTES
-from kquorum.broker.log.errors import CorruptRecord, KafkaStorageError, LogError
+from kquorum.broker.log.errors import CorruptRecord, KafkaStorageError, LogError, NoSpaceLeft
 from kquorum.broker.log.folder_names import FolderKind, folder_name, marked_folder_name, parse_folder_name
 from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.producer_state import ProducerSettings
@@ -49,6 +50,12 @@ logger = logging.getLogger("broker.log_manager")
 METADATA_TOPIC_PREFIX = "__cluster_metadata-"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 _LOGS_A_TICK = 200
+_PRODUCERS_AS_A_SEGMENT = 1_000
+# A topic's configs take half a ms.
+_CONFIGS_AT_ONCE = 16
+# Their work is done before the next tick, and checkpoints of every few seconds are due there.
+_FOLDERS_A_TICK = 200
+_FILES_A_TICK = 1_000
 # In the folder of a log whose move to another directory failed when the copy took its place.
 KEPT_NOTE = "kept-after-failed-move"
 
@@ -126,7 +133,8 @@ class CheckpointWork:
         """Raises StorageFailed."""
         with self.log_dir.checkpoint_lock:
             if self.number > self.log_dir.checkpoints.get(self.name, 0):
-                replace_file(self.log_dir.path / self.name, self.content, self.log_dir.fs)
+                path = self.log_dir.path / self.name
+                self.log_dir.space.with_space(lambda: replace_file(path, self.content, self.log_dir.fs))
                 self.log_dir.checkpoints[self.name] = self.number
 
     def finish(self, error: Exception | None) -> None:
@@ -226,6 +234,8 @@ class LogManager:
         self._futures: dict[PartitionName, DiskLog] = {}
         self.opening: set[OpeningWork] = set()
         self._due_ms: dict[str, int] = {}
+        # Topics whose open logs obey older configs.
+        self._stale: dict[str, None] = {}
         self._to_check: deque[PartitionName] = deque()
         self._to_expire: deque[PartitionName] = deque()
         self._pending: set[tuple[Path, str]] = set()
@@ -251,13 +261,15 @@ class LogManager:
             if directory.log_dir.is_failed:
                 continue
             try:
+                directory.log_dir.space.begin()
                 self._read_checkpoints(directory)
                 for name in list_names(directory.log_dir.path, directory.log_dir.fs):
                     self._load_folder(directory, directory.log_dir.path / name, now_ms, is_stray)
                 directory.is_loaded = True
             except FolderRefused:
                 raise
-            except EnvironmentFault as error:
+            except (EnvironmentFault, NoSpaceLeft) as error:
+                # A log that cannot be opened must not be made again, empty.
                 directory.log_dir.fail(error)
             except KafkaStorageError:
                 continue
@@ -484,8 +496,8 @@ class LogManager:
     ) -> DiskLog:
         """The partition's log; a new one comes into the directory named, or else into the one with the fewest.
 
-        Raises KafkaStorageError where no directory takes it, or where a directory is offline and the log, which is not
-        `is_new`, may lie in it.
+        Raises NoSpaceLeft where a disk is full; KafkaStorageError where no directory takes it, or where a directory is
+        offline and the log, which is not `is_new`, may lie in it.
         """
         name = (topic, partition)
         logs = self._futures if is_future else self._logs
@@ -507,6 +519,7 @@ class LogManager:
             current = self._logs.get(name)
             if current is not None and current.cleaning is not None:
                 current.cleaning.cancel()
+        lacks_space: NoSpaceLeft | None = None
         for directory in directories:
             try:
                 log = self._open(
@@ -518,10 +531,15 @@ class LogManager:
                     topic_id=topic_id,
                     is_new=True,
                 )
+            except NoSpaceLeft as error:
+                lacks_space = error
+                continue
             except KafkaStorageError:
                 continue
             logs[name] = log
             return log
+        if lacks_space is not None:
+            raise lacks_space
         raise KafkaStorageError(f"no log directory takes the log of {topic}-{partition}")
 
     def _by_load(self, directory_id: UUID | None) -> Iterator[_Directory]:
@@ -529,15 +547,27 @@ class LogManager:
         counts.update(id(work.log_dir) for work in self.opening)
         live = [each for each in self._directories if not each.log_dir.is_failed]
         named = [each for each in live if each.log_dir.directory_id == directory_id]
-        yield from named or sorted(live, key=lambda each: counts[id(each.log_dir)])
+        yield from named or sorted(
+            live, key=lambda each: (each.log_dir.space.is_full, counts[id(each.log_dir)])
+        )
 
-    def change_config(self, topic: str) -> None:
-        """The topic's configs changed: its open logs obey the new ones."""
-        config = self._config_of(topic)
+    def change_configs(self, topics: Iterable[str]) -> bool:
+        """The configs of these topics changed, and their open logs obey the new ones: those of some topics now, those
+        of the others with the next calls. Whether there are others; a change of a broker's config is one of all topics.
+        """
+        self._stale.update(dict.fromkeys(topics))
+        configs: dict[str, LogConfig] = {}
+        for topic in list(islice(self._stale, _CONFIGS_AT_ONCE)):
+            del self._stale[topic]
+            try:
+                configs[topic] = self._config_of(topic)
+            except ValueError as error:
+                logger.error("the logs of %s keep the configs that they have: %s", topic, error)
         for logs in (self._logs, self._futures):
             for name, log in logs.items():
-                if name[0] == topic:
-                    log.change_config(config)
+                if name[0] in configs:
+                    log.change_config(configs[name[0]])
+        return bool(self._stale)
 
     # Removing and moving
 
@@ -659,9 +689,13 @@ class LogManager:
                 continue
             directory.log_dir.now_ms = now_ms
             try:
-                self._remove_due(directory, now_ms)
+                directory.log_dir.space.look()
             except StorageFailed as error:
                 directory.log_dir.fail(error)
+                continue
+            removal = self._removal(directory, now_ms)
+            if removal is not None:
+                works.append(removal)
         if self._is_due("retention", now_ms):
             self._to_check = deque(self._logs)
         if self._is_due("producers", now_ms):
@@ -677,30 +711,43 @@ class LogManager:
         self._due_ms[name] = now_ms + self._interval_by_name()[name]
         return True
 
-    def _remove_due(self, directory: _Directory, now_ms: int) -> None:
-        directory.log_dir.retired.remove_due()
-        while directory.waiting and directory.waiting[0][0] <= now_ms:
-            _, folder = directory.waiting.popleft()
-            remove_log_folder(folder, directory.log_dir)
+    def _removal(self, directory: _Directory, now_ms: int) -> _Removal | None:
+        """Of what has waited long enough. A topic may have thousands of partitions, and a file of a GiB takes long."""
+        files = directory.log_dir.retired.take_due(_FILES_A_TICK)
+        folders: list[Path] = []
+        waiting = directory.waiting
+        while waiting and waiting[0][0] <= now_ms and len(folders) < _FOLDERS_A_TICK:
+            folders.append(waiting.popleft()[1])
+        return _Removal(directory.log_dir, files, folders) if files or folders else None
 
     def _check_logs(self, now_ms: int) -> None:
         """A part of the logs each time, so that a broker of many does not stand still."""
         for queue, check in ((self._to_check, self._retain), (self._to_expire, self._expire)):
+            done = 0
             for _ in range(min(len(queue), _LOGS_A_TICK)):
-                log = self._logs.get(queue.popleft())
+                name = queue.popleft()
+                log = self._logs.get(name)
                 if log is not None:
                     try:
-                        check(log, now_ms)
+                        deleted = check(log, now_ms)
                     except LogError as error:
                         logger.warning("%s-%d: %s", log.topic, log.partition, error)
+                        continue
+                    if deleted >= MOST_DELETED_AT_ONCE:
+                        queue.append(name)
+                    done += deleted
+                    if done >= MOST_DELETED_AT_ONCE:
+                        break
 
-    def _retain(self, log: DiskLog, now_ms: int) -> None:
-        # A log that is being cleaned is looked at when that is done.
-        if log.cleaning is None:
-            log.delete_old_segments(now_ms)
+    def _retain(self, log: DiskLog, now_ms: int) -> int:
+        """How many segments went. A log that is being cleaned is looked at when that is done."""
+        return log.delete_old_segments(now_ms) if log.cleaning is None else 0
 
-    def _expire(self, log: DiskLog, now_ms: int) -> None:
+    def _expire(self, log: DiskLog, now_ms: int) -> int:
+        """As how many segments that counts: a log may know 20,000 producers, and all are looked at."""
+        count = len(log.producers.entries)
         log.producers.expire(now_ms)
+        return count // _PRODUCERS_AS_A_SEGMENT
 
     def _flushes(self, now_ms: int) -> list[DiskWork]:
         """Of the logs that rolled, all but the last segment; and of those that `flush.ms` makes due, all."""
@@ -908,6 +955,24 @@ class LogManager:
                     logger.error("%s-%d was not closed in order: %s", log.topic, log.partition, error)
                     is_closed = False
         return is_closed and not log_dir.is_failed
+
+
+@dataclass(slots=True)
+class _Removal:
+    log_dir: LogDir
+    files: Sequence[Path]
+    folders: Sequence[Path]
+
+    def run(self) -> None:
+        """Raises StorageFailed."""
+        for path in self.files:
+            remove_file(path, self.log_dir.fs)
+        for folder in self.folders:
+            remove_log_folder(folder, self.log_dir)
+
+    def finish(self, error: Exception | None) -> None:
+        if error is not None:
+            self.log_dir.fail(error)
 
 
 @dataclass(slots=True)

@@ -11,8 +11,10 @@ from kquorum.cli.options import (
     AsJson,
     BootstrapController,
     BootstrapServer,
+    DryRun,
     GrpcListeners,
     MaybeConfigPath,
+    Reason,
     TimeoutMs,
 )
 
@@ -21,7 +23,16 @@ if TYPE_CHECKING:
     from kquorum.node.config.addresses import HostPort
 
 
+brokers_app = typer.Typer(
+    help="Show the brokers, and unregister one that is gone.",
+    add_completion=False,
+    invoke_without_command=True,
+)
+
+
+@brokers_app.callback()
 def brokers(
+    context: typer.Context,
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
     bootstrap_controller: BootstrapController = None,
@@ -41,6 +52,9 @@ def brokers(
     The active controller tells over gRPC, where the config or --grpc says where; else a broker tells, and the
     controllers how far each follows. A broker that no longer hears the quorum says so itself.
     """
+    if context.invoked_subcommand is not None:
+        _check_nothing_before(context)
+        return
     from kquorum.cli.clients.cluster_client import run_asking
     from kquorum.cli.commands.brokers.members import ask_members
     from kquorum.cli.commands.brokers.rows import SPARE_COLUMNS, problems_of, table_of
@@ -77,9 +91,54 @@ def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bo
         return ()
 
 
+def _check_nothing_before(context: typer.Context) -> None:
+    """Options of `kquorum brokers` would be lost in front of a subcommand."""
+    sources = {
+        option.opts[0]: context.get_parameter_source(str(option.name)) for option in context.command.params
+    }
+    given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if given:
+        name = context.invoked_subcommand
+        raise typer.BadParameter(f"{given[0]} goes behind the subcommand: kquorum brokers {name} ...")
+
+
+@brokers_app.command()
+def unregister(
+    broker_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="The broker's node.id.")],
+    dry_run: DryRun = False,
+    reason: Reason = None,
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Take a broker that is gone for good out of the cluster. It leaves all in-sync replica sets; what it has not left
+    to other replicas is lost. Move its replicas away before (`kquorum reassign plan --remove-broker`).
+
+    The command refuses a broker that is not fenced: it would only register again. No such broker is a success.
+    """
+    from kquorum.cli.clients.cluster_client import ask_brokers
+    from kquorum.cli.commands.brokers.unregistering import unregister_broker
+    from kquorum.cli.output import print_json, say
+
+    was_there = ask_brokers(
+        config,
+        bootstrap_server,
+        timeout_ms,
+        lambda client: unregister_broker(client, broker_id, dry_run=dry_run),
+        reason,
+    )
+    if as_json:
+        print_json({"broker_id": broker_id, "unregistered": was_there and not dry_run})
+    elif was_there:
+        say(f"broker {broker_id} {'would be' if dry_run else 'was'} unregistered")
+    else:
+        say(f"broker {broker_id} is not registered")
+
+
 COMMAND = Command(
-    run=brokers,
-    summary="Show the brokers, and how far each lags.",
+    run=brokers_app,
+    summary="Show the brokers, how far each lags, and unregister one.",
     panel=Panel.ASK,
     place=2,
     examples={
@@ -88,5 +147,6 @@ COMMAND = Command(
             "kquorum brokers -b localhost:9092",
             "kquorum brokers --grpc localhost:9291 --check --max-lag 100",
         ),
+        "unregister": ("kquorum brokers unregister 13 --reason 'disk is lost' -c quorum.toml",),
     },
 )

@@ -91,7 +91,7 @@ async def _over_kafka(
     controllers = controller_addresses(config, bootstrap_controller) if asks_quorum else ()
     known = known_controllers(config, bootstrap_controller) if asks_quorum else None
     async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
-        cluster = await _describe_cluster(client)
+        cluster = await describe_cluster(client)
         source, rest_ms = client.answered_by, client.remaining_ms
     if known is None:
         return _members(cluster, None)
@@ -107,7 +107,9 @@ async def _over_kafka(
     return _members(cluster, quorum)
 
 
-async def _describe_cluster(client: ClusterClient) -> DescribeClusterResponse:
+async def describe_cluster(client: ClusterClient) -> DescribeClusterResponse:
+    """With its fenced brokers, if the broker that answers tells of them. Raises CliError."""
+
     def asked(version: int) -> DescribeClusterRequest:
         """An older broker tells of no fenced one."""
         return DescribeClusterRequest(include_fenced_brokers=version >= _FIRST_VERSION_WITH_FENCED)

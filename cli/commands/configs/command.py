@@ -188,7 +188,8 @@ async def _describe(
     client: "ClusterClient", resource: "Resource", timeout_ms: int
 ) -> "tuple[ConfigView, ...]":
     from kquorum.cli.clients.cluster_client import ClusterClient
-    from kquorum.cli.commands.configs.config_client import ALL_BROKERS, broker_address, describe_configs
+    from kquorum.cli.clients.live_brokers import broker_address
+    from kquorum.cli.commands.configs.config_client import ALL_BROKERS, describe_configs
     from kquorum.cli.output import tell_waiting
 
     if resource.type != ALL_BROKERS.type or resource == ALL_BROKERS:

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
-from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.node.config.addresses import HostPort, reachable
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_change, check_error
 from kquorum.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -16,10 +14,8 @@ from kquorum.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kquorum.wire.messages.metadata import MetadataRequest
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-_REQUEST_TIMED_OUT = 7
 # DescribeConfigsResponse, ConfigSource and ConfigType.
 SOURCES = {
     1: "topic",
@@ -146,19 +142,9 @@ async def alter_configs(
     doubt = f"the configs of {resource.words} may have been altered all the same: look with `kquorum configs describe`"
     pending = PendingRequest(request=request, doubt=None if validate_only else doubt)
     result = (await client.ask(pending)).responses[0]
-    code = int(result.error_code)
-    if code == _REQUEST_TIMED_OUT and not validate_only:
-        reason = result.error_message or "the controller did not answer in time"
-        raise CliError(f"{reason}; {doubt}", status=ExitStatus.UNREACHABLE)
     kind = "would not be altered" if validate_only else "were not altered"
-    check_error(code, result.error_message, f"configs of {resource.words} {kind}")
-
-
-async def broker_address(client: ClusterClient, node_id: int) -> HostPort:
-    """Only a broker itself tells its configs. Raises CliError when it is not among the live ones."""
-    brokers = (await client.ask(MetadataRequest(allow_auto_topic_creation=False))).brokers
-    for broker in brokers:
-        if broker.node_id == node_id:
-            return reachable(broker.host, broker.port)
-    there = ", ".join(sorted((str(broker.node_id) for broker in brokers), key=int)) or "none"
-    raise CliError(f"broker {node_id} is not there or fenced; live brokers: {there} (`kquorum brokers`)")
+    what = f"configs of {resource.words} {kind}"
+    if validate_only:
+        check_error(int(result.error_code), result.error_message, what)
+    else:
+        check_change(int(result.error_code), result.error_message, what, doubt)

@@ -102,12 +102,12 @@ def format_command(
         check_voters,
         choose_cluster_id,
         format_nodes,
-        new_uuid,
         show_formatted,
         warn_of_cluster_id,
     )
     from kquorum.cli.commands.format.initial_records import parse_features, parse_scram_users
     from kquorum.node.config.load import load_config
+    from kquorum.node.formatting import new_uuid
     from kquorum.storage.folder_permissions import keep_files_private
 
     keep_files_private()

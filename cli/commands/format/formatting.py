@@ -1,7 +1,5 @@
 """The work of `kquorum format`: write the data folders of nodes, as `kafka-storage format` does, and report them."""
 
-import secrets
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +14,14 @@ from kquorum.cli.output import complain, print_json, print_table
 from kquorum.metadata.features import default_features
 from kquorum.node.config.errors import Place
 from kquorum.node.config.model import NodeConfig
-from kquorum.node.metadata_folder import (
-    first_voters,
-    is_as_formatted,
-    make_metadata_folder,
-    remove_metadata_folder,
-)
+from kquorum.node.formatting import data_folders, format_folder, new_uuid, now_ms
+from kquorum.node.metadata_folder import first_voters, is_as_formatted
 from kquorum.snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
-from kquorum.storage.durable_files import replace_file, sync_folder
 from kquorum.storage.errors import NotFormatted
-from kquorum.storage.folder_permissions import make_private_folder
 from kquorum.storage.meta_properties import (
     MetaProperties,
     check_meta_properties,
     read_meta_properties,
-    write_meta_properties,
 )
 from kquorum.wire.schema import MetadataRecord
 from kquorum.wire.uuids import uuid_from_text, uuid_to_text
@@ -65,7 +56,6 @@ def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bo
     raise ConfigError([Problem(message, Place(path))])
 
 
-CHECKPOINT = "bootstrap.checkpoint"
 METADATA_FOLDER = "__cluster_metadata-0"
 STATIC_BEGINNING = Beginning()
 
@@ -80,19 +70,6 @@ class FormattedFolder:
     is_new: bool
     is_metadata: bool
     directory_id: UUID | None
-
-
-def new_uuid() -> UUID:
-    """Random, and with a text that does not begin with `-`, which a shell would take for an option (as Kafka's)."""
-    while True:
-        candidate = UUID(bytes=secrets.token_bytes(16))
-        if not uuid_to_text(candidate).startswith("-"):
-            return candidate
-
-
-def data_folders(node: NodeConfig) -> tuple[Path, ...]:
-    """The log folders and the metadata folder, each once, the metadata folder first."""
-    return tuple(dict.fromkeys((node.metadata_log_dir, *node.log_dirs)))
 
 
 def is_formatted(node: NodeConfig) -> bool:
@@ -130,12 +107,16 @@ def format_nodes(
     by_id = {node.node_id: node for node in nodes}
     for outcome in outcomes:
         if outcome.is_new:
-            _format_folder(outcome, by_id[outcome.node_id], cluster_id, checkpoint, beginning)
+            format_folder(
+                outcome.folder,
+                by_id[outcome.node_id],
+                cluster_id=cluster_id,
+                directory_id=outcome.directory_id,
+                checkpoint=checkpoint,
+                voters=beginning.voters,
+                replaces_disk=beginning.replaces_disk,
+            )
     return tuple(outcomes)
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _planned(
@@ -177,36 +158,6 @@ def _properties(folder: Path) -> MetaProperties | None:
         return read_meta_properties(folder)
     except NotFormatted:
         return None
-
-
-def _format_folder(
-    outcome: FormattedFolder, node: NodeConfig, cluster_id: str, checkpoint: bytes, beginning: Beginning
-) -> None:
-    """`meta.properties` comes last: a folder counts as formatted only when everything is in it."""
-    folder = outcome.folder
-    if node.kquorum_allow_exposed_log_dirs:
-        folder.mkdir(parents=True, exist_ok=True)
-    else:
-        make_private_folder(folder)
-    # The new folder's own name must survive a power cut as well, or the node's votes in it would be gone.
-    sync_folder(folder.parent)
-    replace_file(folder / CHECKPOINT, checkpoint)
-    # Left by a formatting that was interrupted; `_check` has made sure that nothing was written to it since.
-    if (folder / METADATA_FOLDER).exists():
-        remove_metadata_folder(folder)
-    if outcome.is_metadata and (node.is_controller or beginning.voters is not None):
-        static_ids = tuple(voter.id for voter in node.controller_quorum_voters)
-        make_metadata_folder(
-            folder,
-            static_ids=static_ids,
-            voters=beginning.voters,
-            now_ms=now_ms(),
-            replaces_disk=beginning.replaces_disk,
-        )
-    properties = MetaProperties(
-        cluster_id=cluster_id, node_id=outcome.node_id, directory_id=outcome.directory_id
-    )
-    write_meta_properties(folder, properties, now_ms())
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kquorum.wire.messages.consumer_group_describe import DescribedGroup as Cons
 from kquorum.wire.messages.consumer_group_describe import Member as ConsumerMember
 from kquorum.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kquorum.wire.messages.delete_groups import DeleteGroupsRequest
-from kquorum.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from kquorum.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from kquorum.wire.messages.metadata import MetadataRequest
@@ -106,7 +106,7 @@ class GroupClient(CoordinatorClient):
         view = (
             _classic_view(coordinator, found)
             if isinstance(found, DescribedGroup)
-            else _view(coordinator, found)
+            else _consumer_view(coordinator, found)
         )
         committed = await self.committed(group)
         owners = {place: member.member_id for member in view.members for place in member.partitions}
@@ -230,50 +230,54 @@ class GroupClient(CoordinatorClient):
 
 
 def _classic_view(coordinator: int, found: DescribedGroup) -> GroupView:
+    members = [
+        _member(each, each.group_instance_id, _assigned(each.member_assignment)) for each in found.members
+    ]
+    return _view(coordinator, found, found.protocol_data, members)
+
+
+def _consumer_view(coordinator: int, found: ConsumerGroup) -> GroupView:
+    members = [
+        replace(
+            _member(each, each.instance_id, _places(each.assignment)),
+            target=_places(each.target_assignment),
+            epoch=each.member_epoch,
+            speaks_classic=each.member_type == _CLASSIC_MEMBER,
+            subscription=_subscription(each),
+            rack=each.rack_id,
+        )
+        for each in found.members
+    ]
+    return replace(
+        _view(coordinator, found, found.assignor_name, members),
+        type="consumer",
+        epoch=found.group_epoch,
+        assignment_epoch=found.assignment_epoch,
+    )
+
+
+def _view(
+    coordinator: int, found: DescribedGroup | ConsumerGroup, protocol: str, members: Iterable[GroupMember]
+) -> GroupView:
     return GroupView(
         group=found.group_id,
         state=found.group_state,
-        protocol=found.protocol_data,
+        protocol=protocol,
         coordinator=coordinator,
-        members=tuple(
-            GroupMember(
-                member_id=each.member_id,
-                instance_id=each.group_instance_id,
-                client_id=each.client_id,
-                host=each.client_host.removeprefix("/"),
-                partitions=_assigned(each.member_assignment),
-            )
-            for each in found.members
-        ),
+        members=tuple(members),
         offsets=(),
     )
 
 
-def _view(coordinator: int, found: ConsumerGroup) -> GroupView:
-    return GroupView(
-        group=found.group_id,
-        state=found.group_state,
-        protocol=found.assignor_name,
-        coordinator=coordinator,
-        members=tuple(
-            GroupMember(
-                member_id=each.member_id,
-                instance_id=each.instance_id,
-                client_id=each.client_id,
-                host=each.client_host.removeprefix("/"),
-                partitions=_places(each.assignment),
-                target=_places(each.target_assignment),
-                epoch=each.member_epoch,
-                speaks_classic=each.member_type == _CLASSIC_MEMBER,
-                subscription=_subscription(each),
-                rack=each.rack_id,
-            )
-            for each in found.members
-        ),
-        offsets=(),
-        type="consumer",
-        epoch=found.group_epoch,
-        assignment_epoch=found.assignment_epoch,
+def _member(
+    found: DescribedGroupMember | ConsumerMember, instance_id: str | None, partitions: tuple[Place, ...]
+) -> GroupMember:
+    return GroupMember(
+        member_id=found.member_id,
+        instance_id=instance_id,
+        client_id=found.client_id,
+        host=found.client_host.removeprefix("/"),
+        partitions=partitions,
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from kquorum.cli.options import AsJson
 
 if TYPE_CHECKING:
     from kquorum.cli.commands.log.dump import DumpRequest
+    from kquorum.cli.commands.log.partition_log import PartitionDump
     from kquorum.cli.commands.log.states import Moment
 
 log_app = typer.Typer(help="Read a metadata log from its files.", no_args_is_help=True, add_completion=False)
@@ -66,12 +67,7 @@ def dump(
     With --from-offset or --to-offset it reads only that part of a metadata segment that has an offset index. Of a
     partition's folder it shows keys, markers and producers; with --snapshots its index and snapshot files too.
     """
-    from kquorum.cli.commands.log.partition_log import (
-        PartitionDump,
-        dump_partition,
-        is_of_partition,
-        partition_folders,
-    )
+    from kquorum.cli.commands.log.partition_log import PartitionDump, is_of_partition
 
     if offsets is not None:
         from_offset, to_offset = _offsets(offsets)
@@ -83,10 +79,7 @@ def dump(
             "--from-time": from_time,
             "--to-time": to_time,
         }
-        if wrong := [name for name, value in of_metadata.items() if value]:
-            raise typer.BadParameter(
-                f"{path} is a partition's log; {', '.join(wrong)} only choose metadata records"
-            )
+        _refuse_for_partition(path, of_metadata)
         partition_dump = PartitionDump(
             path=path,
             from_offset=from_offset,
@@ -96,34 +89,31 @@ def dump(
             as_json=as_json,
             values=values,
         )
-        raise typer.Exit(_to_standard_output(lambda write: int(dump_partition(partition_dump, write))))
+        raise typer.Exit(_dump_partition(partition_dump))
     from kquorum.cli.commands.log.dump import DumpRequest
-    from kquorum.cli.commands.log.log_directory import refuse_several
-
-    refuse_several(path, partition_folders(path))
     from kquorum.cli.commands.log.dump_filters import DumpFilter, parse_time, parse_types
 
-    if batches and (record_types or topic is not None):
-        raise typer.BadParameter("--type and --topic choose records; they do not go with --batches")
-    chosen = DumpFilter(
-        types=parse_types(record_types or ()),
-        from_offset=from_offset,
-        to_offset=to_offset,
-        from_ms=parse_time("--from-time", from_time),
-        to_ms=parse_time("--to-time", to_time),
-        topic=topic,
-        shows_noop=not no_noop,
+    _check_metadata_dump(
+        path, chooses_batches=batches, chooses_records=bool(record_types or topic is not None)
     )
     request = DumpRequest(
         path=path,
-        filter=chosen,
+        filter=DumpFilter(
+            types=parse_types(record_types or ()),
+            from_offset=from_offset,
+            to_offset=to_offset,
+            from_ms=parse_time("--from-time", from_time),
+            to_ms=parse_time("--to-time", to_time),
+            topic=topic,
+            shows_noop=not no_noop,
+        ),
         batches=batches,
         snapshots=snapshots,
         as_json=as_json,
         colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
         show_secrets=show_secrets,
     )
-    raise typer.Exit(_dump_to_standard_output(request))
+    raise typer.Exit(_dump_metadata(request))
 
 
 @log_app.command()
@@ -218,7 +208,30 @@ def _offsets(text: str) -> tuple[int | None, int | None]:
     return int(start) if start else None, int(end) if end else None
 
 
-def _dump_to_standard_output(request: "DumpRequest") -> int:
+def _refuse_for_partition(path: Path, of_metadata: Mapping[str, object]) -> None:
+    """`of_metadata` has the values of the options that a partition's log does not know."""
+    if wrong := [name for name, value in of_metadata.items() if value]:
+        raise typer.BadParameter(
+            f"{path} is a partition's log; {', '.join(wrong)} only choose metadata records"
+        )
+
+
+def _check_metadata_dump(path: Path, *, chooses_batches: bool, chooses_records: bool) -> None:
+    from kquorum.cli.commands.log.log_directory import refuse_several
+    from kquorum.cli.commands.log.partition_log import partition_folders
+
+    refuse_several(path, partition_folders(path))
+    if chooses_batches and chooses_records:
+        raise typer.BadParameter("--type and --topic choose records; they do not go with --batches")
+
+
+def _dump_partition(request: "PartitionDump") -> int:
+    from kquorum.cli.commands.log.partition_log import dump_partition as run
+
+    return _to_standard_output(lambda write: int(run(request, write)))
+
+
+def _dump_metadata(request: "DumpRequest") -> int:
     from kquorum.cli.commands.log.dump import dump as run
 
     return _to_standard_output(lambda write: int(run(request, write)))

@@ -73,6 +73,12 @@ def partition_folders(log_dir: Path) -> list[Path]:
     return [folder for *_, folder in sorted(found)]
 
 
+def _in_folder(path: Path) -> Path:
+    """The same file, by a path whose folders are resolved. A link in its place is not followed: the writer of the
+    folder chose where it leads."""
+    return path.parent.resolve() / path.name
+
+
 def base_of(path: Path) -> int:
     return int(path.name.partition(".")[0])
 
@@ -94,7 +100,7 @@ class BadBytes:
 
 def batches_of(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview] | BadBytes]:
     """Each sound batch, and what ends the file if that is no batch."""
-    view = memoryview(map_listed(path.resolve()))
+    view = memoryview(map_listed(_in_folder(path)))
     position = 0
     while position < len(view):
         try:
@@ -147,7 +153,8 @@ def dump_partition(request: PartitionDump, write: Callable[[str], object]) -> Ex
         write((_json(row) if request.as_json else _line(row)) + "\n")
 
     if request.path.is_file():
-        paths = [request.path]
+        # An argument that is a link is followed.
+        paths = [request.path.resolve()]
     else:
         paths = segment_files(request.path)
         if request.files:
@@ -243,7 +250,7 @@ def _record_fields(header: BatchHeader, record: Record, topic: str, *, values: b
 
 
 def _file_rows(path: Path) -> Iterator[dict[str, Any]]:
-    content = bytes(read_listed(path.resolve()))
+    content = read_listed(_in_folder(path))
     read = _checkpoint_rows if path.name in _CHECKPOINTS else _ROWS[path.suffix]
     try:
         for kind, row in read(content, 0 if path.suffix == "" else base_of(path)):
@@ -410,7 +417,7 @@ class PartitionCheck:
         if not path.is_file():
             return None
         try:
-            return LeaderEpochs(decode_epochs(bytes(read_listed(path.resolve()))))
+            return LeaderEpochs(decode_epochs(read_listed(_in_folder(path))))
         except ValueError as error:
             self.note("violation", path, f"{error}; a broker builds it again from the batches")
             return None
@@ -418,7 +425,7 @@ class PartitionCheck:
     def _snapshots(self) -> dict[int, bytes]:
         found = {}
         for path in sorted(self.folder.glob("*.snapshot")):
-            content = bytes(read_listed(path.resolve()))
+            content = read_listed(_in_folder(path))
             try:
                 decode_snapshot(content)
                 found[base_of(path)] = content
@@ -500,7 +507,7 @@ class PartitionCheck:
         """
         path = log.with_suffix(".index")
         if path.is_file():
-            content = bytes(read_listed(path.resolve()))
+            content = read_listed(_in_folder(path))
             before = (-1, -1)
             for relative, position in entries_of(content, OFFSET_ENTRY.size):
                 if readable is not None and position >= readable:
@@ -513,7 +520,7 @@ class PartitionCheck:
                 before = (relative, position)
         path = log.with_suffix(".timeindex")
         if path.is_file() and readable is None:
-            content = bytes(read_listed(path.resolve()))
+            content = read_listed(_in_folder(path))
             greatest = max((each.max_timestamp_ms for each in by_position.values()), default=-1)
             entries = entries_of(content, TIME_ENTRY.size)
             if entries != sorted(entries) or (entries and entries[-1][0] > greatest):
@@ -522,7 +529,7 @@ class PartitionCheck:
 
     def _aborted(self, log: Path, aborted: list[AbortedEntry]) -> None:
         path = log.with_suffix(".txnindex")
-        content = bytes(read_listed(path.resolve())) if path.is_file() else b""
+        content = read_listed(_in_folder(path)) if path.is_file() else b""
         try:
             entries = decode_entries(content)
         except DecodeError as error:

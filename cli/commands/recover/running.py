@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from kquorum.cli.commands.format.formatting import new_uuid
 from kquorum.cli.commands.log.files import the_log, within_its_end
 from kquorum.cli.commands.log.states import Moment, State, state_at
 from kquorum.cli.commands.recover.survey import Plan, Survivor
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.metadata.image.metadata_version import DYNAMIC_QUORUM, NO_OP_RECORD
 from kquorum.node.fence import EPOCH_JUMP, FILE_NAME, fence
+from kquorum.node.formatting import new_uuid
 from kquorum.raft.adapters.file_log import FOLDER_NAME, FileLog
 from kquorum.raft.adapters.quorum_state_file import QuorumStateFile
 from kquorum.raft.ready import QuorumState

@@ -1,1 +1,1 @@
-"""`kquorum topics`: create, list, describe and delete topics."""
+"""`kquorum topics`: create, list, describe, alter and delete topics."""

@@ -1,4 +1,4 @@
-"""`kquorum topics`: create, list, describe and delete topics through a broker."""
+"""`kquorum topics`: create, list, describe, alter and delete topics through a broker."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kquorum.cli.command_tree import Command, Panel
-from kquorum.cli.options import AsJson, BootstrapServer, GrpcListeners, MaybeConfigPath, Reason, TimeoutMs
+from kquorum.cli.options import (
+    AsJson,
+    BootstrapServer,
+    DryRun,
+    GrpcListeners,
+    MaybeConfigPath,
+    Reason,
+    TimeoutMs,
+)
 
 if TYPE_CHECKING:
     from kquorum.cli.clients.cluster_client import ClusterClient
@@ -22,7 +30,7 @@ Consistency = Annotated[
     ),
 ]
 topics_app = typer.Typer(
-    help="Create, list, describe and delete topics.", no_args_is_help=True, add_completion=False
+    help="Create, list, describe, alter and delete topics.", no_args_is_help=True, add_completion=False
 )
 
 
@@ -176,6 +184,45 @@ def _log_columns(partition: "PartitionView") -> tuple[object, ...]:
 
 
 @topics_app.command()
+def alter(
+    name: Annotated[str, typer.Argument(help="The topic's name.")],
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", min=1, help="How many partitions the topic is to have.")
+    ],
+    dry_run: DryRun = False,
+    reason: Reason = None,
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Add partitions to a topic; it never has fewer again.
+
+    Records stay where they are, and the partition of a key is another one from then on. `kquorum configs alter --topic`
+    changes the topic's configs.
+    """
+    from kquorum.cli.clients.cluster_client import ask_brokers
+    from kquorum.cli.commands.topics.topic_client import add_partitions
+    from kquorum.cli.output import print_json, say
+
+    before = ask_brokers(
+        config,
+        bootstrap_server,
+        timeout_ms,
+        lambda client: add_partitions(client, name, partitions, timeout_ms, dry_run=dry_run),
+        reason,
+    )
+    if as_json:
+        changed = before != partitions and not dry_run
+        print_json({"name": name, "before": before, "partitions": partitions, "altered": changed})
+    elif before == partitions:
+        say(f"topic {name} has {partitions} partitions already")
+    else:
+        done = "would get" if dry_run else "got"
+        say(f"topic {name} {done} {partitions - before} more partitions: {partitions} instead of {before}")
+
+
+@topics_app.command()
 def delete(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
     reason: Reason = None,
@@ -273,7 +320,7 @@ def _key_and_value(text: str) -> tuple[str, str]:
 
 COMMAND = Command(
     run=topics_app,
-    summary="Create, list, describe and delete topics.",
+    summary="Create, list, describe, alter and delete topics.",
     panel=Panel.ASK,
     place=3,
     examples={
@@ -286,6 +333,10 @@ COMMAND = Command(
             "kquorum topics list --consistency linearizable -c quorum.toml",
         ),
         "describe": ("kquorum topics describe orders -b localhost:9092 --json",),
+        "alter": (
+            "kquorum topics alter orders --partitions 12 -c quorum.toml",
+            "kquorum topics alter orders -p 12 --dry-run -b localhost:9092",
+        ),
         "delete": ("kquorum topics delete orders -b localhost:9092",),
     },
 )

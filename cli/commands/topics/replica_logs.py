@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kquorum.cli.clients.cluster_client import ClusterClient
+from kquorum.cli.clients.live_brokers import live_brokers
 from kquorum.cli.commands.topics.topic_client import PartitionView, ReplicaLog, TopicView
 from kquorum.cli.failures import CliError
 from kquorum.node.config.addresses import HostPort
 from kquorum.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kquorum.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kquorum.wire.messages.metadata import MetadataRequest
 
 # A follower answers the replica id of debugging tools, with the end of its log.
 _DEBUGGING_REPLICA = -2
@@ -22,8 +22,7 @@ Place = tuple[str, int]
 async def with_replica_logs(client: ClusterClient, topics: Sequence[TopicView]) -> tuple[TopicView, ...]:
     """The topics with the logs of their replicas. What a broker does not answer, or refuses (sizes need DESCRIBE on the
     cluster), is left out."""
-    brokers = (await client.ask(MetadataRequest(topics=(), allow_auto_topic_creation=False))).brokers
-    addresses = {broker.node_id: HostPort(broker.host, broker.port) for broker in brokers}
+    addresses = {broker_id: each.address for broker_id, each in (await live_brokers(client)).items()}
     held: dict[int, dict[str, list[int]]] = {}
     for topic in topics:
         for partition in topic.partitions:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
-from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.clients.cluster_client import ClusterClient, PendingRequest, check_change, check_error
+from kquorum.cli.failures import CliError
 from kquorum.wire.message_schema import ByVersion
+from kquorum.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kquorum.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kquorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kquorum.wire.messages.metadata import (
@@ -15,10 +16,11 @@ from kquorum.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from kquorum.wire.uuids import ZERO_UUID, uuid_to_text
+from kquorum.wire.wording import counted
 
 _UNKNOWN_TOPIC = 3
 _ALREADY_EXISTS = 36
-_REQUEST_TIMED_OUT = 7
+_INVALID_PARTITIONS = 37
 _FIRST_VERSION_WITH_TOPICS = 6
 # The leader of a partition may be away: the rest of the description holds all the same.
 _PARTITION_ERRORS_TOLD_AS_STATE = frozenset({0, 5, 9})
@@ -100,7 +102,7 @@ async def create_topic(
             raise CliError(
                 f"topic {topic.name} is there: it was before, or an unanswered attempt of this command made it"
             )
-    _check_outcome(code, result.error_message, f"topic {topic.name} was not created", doubt)
+    check_change(code, result.error_message, f"topic {topic.name} was not created", doubt)
     return True
 
 
@@ -120,16 +122,33 @@ async def delete_topic(client: ClusterClient, name: str, timeout_ms: int) -> Non
         return  # an attempt before, which was not answered, deleted it
     if code == _UNKNOWN_TOPIC:
         raise CliError(f"there is no topic {name} (`kquorum topics list` shows those there are)")
-    _check_outcome(code, result.error_message, f"topic {name} was not deleted", doubt)
+    check_change(code, result.error_message, f"topic {name} was not deleted", doubt)
 
 
-def _check_outcome(code: int, message: str | None, what: str, doubt: str) -> None:
-    """REQUEST_TIMED_OUT says that the answer did not come in time, not that nothing was done."""
-    if code == _REQUEST_TIMED_OUT:
+async def add_partitions(
+    client: ClusterClient, name: str, count: int, timeout_ms: int, *, dry_run: bool
+) -> int:
+    """Let the topic have `count` partitions; how many it had before, which may be as many. Raises CliError, as
+    partitions cannot be taken away."""
+    [topic] = await describe_topics(client, [name])
+    before = len(topic.partitions)
+    if count == before:
+        return before
+    if count < before:
         raise CliError(
-            f"{message or 'the controller did not answer in time'}; {doubt}", status=ExitStatus.UNREACHABLE
+            f"topic {name} has {counted(before, 'partition')}, and partitions cannot be taken away: "
+            f"give more than {before}, or create another topic"
         )
-    check_error(code, message, what)
+    asked = CreatePartitionsTopic(name=name, count=count, assignments=None)
+    request = CreatePartitionsRequest(topics=(asked,), timeout_ms=timeout_ms, validate_only=dry_run)
+    doubt = f"topic {name} may have been altered all the same: look with `kquorum topics describe {name}`"
+    result = (await client.ask(PendingRequest(request=request, doubt=None if dry_run else doubt))).results[0]
+    code = int(result.error_code)
+    if code == _INVALID_PARTITIONS and client.was_in_doubt:
+        return before  # an attempt before, which was not answered, added them
+    kind = "would not be altered" if dry_run else "was not altered"
+    check_change(code, result.error_message, f"topic {name} {kind}", doubt)
+    return before
 
 
 def _view(topic: MetadataResponseTopic) -> TopicView:

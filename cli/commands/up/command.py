@@ -27,6 +27,18 @@ def up(
         Path | None,
         typer.Option("--data-dir", help="The base of relative log.dirs; the current folder by default."),
     ] = None,
+    ephemeral: Annotated[
+        bool,
+        typer.Option(
+            "--ephemeral", help="Run a new cluster on free ports, without a config; its data go with it."
+        ),
+    ] = False,
+    brokers: Annotated[
+        int, typer.Option("--brokers", min=1, max=50, help="How many brokers --ephemeral has.")
+    ] = 1,
+    controllers: Annotated[
+        int, typer.Option("--controllers", min=1, max=9, help="How many controllers --ephemeral has.")
+    ] = 1,
 ) -> None:
     """Run all nodes of the config on this machine; Ctrl-C or SIGTERM stops brokers, then controllers.
 
@@ -34,6 +46,9 @@ def up(
     that is new begins with all controllers of the config as its voters. Where there are fewer processors than nodes,
     brokers start once a majority of the controllers is ready. What a node that starts waits for is shown. A node that
     ends is shown with its last lines; the others go on. Exit status 1 when one had ended before it was asked to.
+
+    With --ephemeral, a cluster for trying and testing runs: it is ready within about a second, standard output has
+    its bootstrap servers, and nothing of it is left when it stops.
     """
     from kquorum.cli.clients.security import remember_cluster
     from kquorum.cli.commands.up.run import check_addresses, format_missing, run_cluster
@@ -44,6 +59,15 @@ def up(
     from kquorum.storage.folder_permissions import keep_files_private
 
     keep_files_private()
+    if ephemeral:
+        from kquorum.cli.commands.up.ephemeral import run_ephemeral
+
+        if free_ports or data_dir is not None:
+            raise typer.BadParameter(
+                "--free-ports and --data-dir do not go with it", param_hint="--ephemeral"
+            )
+        run_ephemeral(brokers, controllers)
+        return
     if free_ports and data_dir is None:
         data_dir = FREE_PORTS_FOLDER
     cluster = load_config(config, data_dir=data_dir)
@@ -80,6 +104,7 @@ COMMAND = Command(
         "": (
             "kquorum up -c examples/quorum.toml",
             "kquorum up -c examples/quorum.toml --free-ports",
+            "kquorum up --ephemeral --brokers 3",
         ),
     },
 )

@@ -15,10 +15,8 @@ from kquorum.cli.commands.format.beginning import Beginning, begin_with_all
 from kquorum.cli.commands.format.formatting import (
     FormattedFolder,
     choose_cluster_id,
-    data_folders,
     format_nodes,
     is_formatted,
-    new_uuid,
 )
 from kquorum.cli.commands.up.view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
 from kquorum.cli.failures import CliError, ExitStatus
@@ -26,6 +24,7 @@ from kquorum.cli.output import complain, console
 from kquorum.cli.processes import NodeGroup, NodeProcess, wait_until
 from kquorum.node.config.addresses import HostPort, format_address, reachable
 from kquorum.node.config.model import ClusterConfig, NodeConfig
+from kquorum.node.formatting import data_folders, new_uuid
 from kquorum.node.free_addresses import refused_addresses
 from kquorum.storage.errors import NotFormatted
 from kquorum.storage.meta_properties import read_meta_properties

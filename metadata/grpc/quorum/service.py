@@ -61,10 +61,35 @@ class NodeStatus:
     broker: BrokerLife | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSpace:
+    """The file system of a folder; `fault` says why it is not known."""
+
+    path: str
+    total_bytes: int = 0
+    usable_bytes: int = 0
+    total_inodes: int = 0
+    usable_inodes: int = 0
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFacts:
+    """A node's machine, as its process sees it; -1 for no limit, or for what is not known."""
+
+    now_ms: int
+    version: str
+    open_files: int
+    max_open_files: int
+    folders: tuple[FolderSpace, ...]
+
+
 class MembersSource(Protocol):
     """A node, as these calls use it; all of it belongs to the node's event loop."""
 
     def describe_node(self) -> NodeStatus: ...
+
+    async def host_facts(self) -> HostFacts: ...
 
     def leader_epoch(self) -> int: ...
 
@@ -88,11 +113,12 @@ class MembersCalls:
 
     async def DescribeNode(  # noqa: N802
         self,
-        request: pb.DescribeNodeRequest,  # noqa: ARG002 - gRPC's signature
+        request: pb.DescribeNodeRequest,
         context: Context,
     ) -> pb.DescribeNodeResponse:
         source = await self._members(context)
-        return node_message(source.describe_node())
+        host = await source.host_facts() if request.with_host else None
+        return node_message(source.describe_node(), host)
 
     async def DescribeBrokers(  # noqa: N802
         self,
@@ -158,7 +184,7 @@ async def wait_applied(source: MembersSource, offset: int | None, timeout_ms: in
     return waited
 
 
-def node_message(node: NodeStatus) -> pb.DescribeNodeResponse:
+def node_message(node: NodeStatus, host: HostFacts | None = None) -> pb.DescribeNodeResponse:
     life = node.broker
     return pb.DescribeNodeResponse(
         node_id=node.node_id,
@@ -175,6 +201,27 @@ def node_message(node: NodeStatus) -> pb.DescribeNodeResponse:
         broker=None
         if life is None
         else pb.BrokerLife(state=life.state, epoch=life.epoch, is_fenced=life.is_fenced),
+        host=None if host is None else _host_message(host),
+    )
+
+
+def _host_message(host: HostFacts) -> pb.HostFacts:
+    return pb.HostFacts(
+        now_ms=host.now_ms,
+        version=host.version,
+        open_files=host.open_files,
+        max_open_files=host.max_open_files,
+        folders=[
+            pb.FolderSpace(
+                path=each.path,
+                total_bytes=each.total_bytes,
+                usable_bytes=each.usable_bytes,
+                total_inodes=each.total_inodes,
+                usable_inodes=each.usable_inodes,
+                fault=each.fault,
+            )
+            for each in host.folders
+        ],
     )
 
 

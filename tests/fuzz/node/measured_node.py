@@ -150,7 +150,7 @@ def _run(config: Path, output: Path, pipe: Connection, limit_s: float) -> None:
     descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
     for each in (1, 2):
         os.dup2(descriptor, each)
-    uvloop.run = asyncio.run  # type: ignore[assignment]
+    uvloop.run = lambda main, **_options: asyncio.run(main)  # type: ignore[assignment]
     with measured(counts_calls=False, limit_s=limit_s) as turns:
         Thread(target=_answer, args=(turns, pipe), daemon=True).start()
         run_node(load_config(config), NODE_ID)

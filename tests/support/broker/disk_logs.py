@@ -8,7 +8,7 @@ from uuid import UUID
 from kquorum.broker.adapters.log.disk_log import DiskLog
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.log.log_config import LogConfig
-from kquorum.broker.log.partition_log import Isolation, LogSlice
+from kquorum.broker.log.partition_log import Isolation, LogSlice, PartitionLog, TimestampedOffset
 from kquorum.storage.file_system import POSIX, FileSystem
 from kquorum.wire.data_batch import (
     Record,
@@ -103,6 +103,14 @@ def all_bytes(log: DiskLog, isolation: Isolation = Isolation.LOG_END) -> bytes:
 def values_in(log: DiskLog, isolation: Isolation = Isolation.LOG_END) -> list[str]:
     found = records_in(all_bytes(log, isolation), from_offset=log.log_start_offset)
     return [(record.value or b"").decode() for record in found]
+
+
+def offset_for_time(log: PartitionLog, timestamp_ms: int) -> TimestampedOffset:
+    """Searched to the end, however many parts that takes."""
+    found: TimestampedOffset | int = 0
+    while isinstance(found, int):
+        found = log.search_time(timestamp_ms, found)
+    return found
 
 
 def offsets_in(content: Sequence[Record]) -> list[int]:

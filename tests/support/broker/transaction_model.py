@@ -122,7 +122,7 @@ class ModelRun:
         """The answer, after the replicas, or a fail-over before they have the record."""
         if asked.is_waiting and self.random.random() < 0.1:
             self.world.fail_over_transactions()
-        for _ in range(20):
+        for _ in range(80):
             if not asked.is_waiting:
                 break
             self.follow()

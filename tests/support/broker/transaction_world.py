@@ -394,6 +394,7 @@ class TransactionWorld(GroupWorld):
         version: int = 12,
         acks: int = 1,
         value: str = "a",
+        topic: str = ORDERS,
     ) -> Asked:
         records = data(
             value,
@@ -409,7 +410,7 @@ class TransactionWorld(GroupWorld):
                 timeout_ms=1_000,
                 topic_data=(
                     TopicProduceData(
-                        name=ORDERS, partition_data=(PartitionProduceData(index=index, records=records),)
+                        name=topic, partition_data=(PartitionProduceData(index=index, records=records),)
                     ),
                 ),
             ),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from kquorum.metadata.grpc.quorum.service import BrokerLife, NodeStatus
+from kquorum.metadata.grpc.quorum.service import BrokerLife, FolderSpace, HostFacts, NodeStatus
 from kquorum.metadata.grpc.source import NotTheLeader
 from kquorum.metadata.image.cluster import BrokerRegistration, Endpoint
 from kquorum.metadata.image.image import Provenance
@@ -19,6 +19,14 @@ STATUS = NodeStatus(
     provenance=Provenance(last_contained_offset=50, last_contained_epoch=3, timestamp_ms=9),
     leader_id=7,
     broker=BrokerLife(state="running", epoch=5, is_fenced=False),
+)
+
+HOST = HostFacts(
+    now_ms=1_700_000_000_000,
+    version="1.2.3 (0123456789ab)",
+    open_files=40,
+    max_open_files=1_024,
+    folders=(FolderSpace(path="/data", total_bytes=100, usable_bytes=60, total_inodes=10, usable_inodes=9),),
 )
 
 
@@ -45,6 +53,9 @@ class FakeMembers:
 
     def describe_node(self) -> NodeStatus:
         return STATUS
+
+    async def host_facts(self) -> HostFacts:
+        return HOST
 
     def leader_epoch(self) -> int:
         return 3

@@ -4,11 +4,13 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
+from kquorum.broker.data_figures import DataFigures, TopicCounters
 from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.broker.transaction_figures import TransactionFigures
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.network.request_times import TimesOfKind
 from kquorum.node.commit_watch import Freshness
 from kquorum.node.observability.figures import (
     BrokerFigures,
@@ -60,6 +62,7 @@ BROKER = BrokerFigures(
         "followerreplication": 4.0,
         "alterlogdirsreplication": 5.0,
     },
+    data=DataFigures(topics={"orders": TopicCounters()}),
     groups=GroupFigures(counters=GroupCounters(), classic={}, consumer={}, offsets=0, partitions={}),
     transactions=TransactionFigures(
         transactional_ids=0,
@@ -68,6 +71,7 @@ BROKER = BrokerFigures(
         without_leader=0,
         aborted=0,
         not_verified=0,
+        late_partitions=0,
         partitions={},
     ),
 )
@@ -86,6 +90,7 @@ NODE = NodeFigures(
     broker=BROKER,
     image=MetadataImage.empty(),
     listeners=LISTENERS,
+    request_times=({"Produce": TimesOfKind()},),
 )
 
 

@@ -340,3 +340,17 @@ def test_a_wish_for_a_replica_that_has_gone_is_dropped() -> None:
     world.manager.assign(topic_id(1), 0, GONE)
     assert world.asked(BATCHING_MS) == []
     assert assigned == []
+
+
+def test_a_replica_without_space_is_lost_and_not_assigned_back_before_there_is_some() -> None:
+    places: dict[tuple[int, int], UUID] = {}
+    world, assigned = manager_with_logs(places)
+    world.tell(0, *topic(1, {"b1": FIRST, "b2": OTHERS}))
+    world.manager.assign(topic_id(1), 0, LOST)
+    assert world.asked(BATCHING_MS) == [(LOST, 1, 0)]
+    world.answer(BATCHING_MS, [(LOST, 1, 0)])
+    assert assigned == [(1, 0, LOST)]
+    world.tell(2 * BATCHING_MS, move(1, 0, LOST, OTHERS))
+    assert world.asked(RETRY_BACKOFF_MAX_MS) == [], "its place is not told yet"
+    places[1, 0] = FIRST
+    assert world.asked(2 * RETRY_BACKOFF_MAX_MS) == [(FIRST, 1, 0)]

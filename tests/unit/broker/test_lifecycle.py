@@ -316,6 +316,42 @@ def test_directories_that_failed_are_reported_at_once_and_from_then_on() -> None
         assert encode(request, version)
 
 
+def test_a_broker_whose_failed_directory_no_controller_hears_of_gives_up_and_says_why() -> None:
+    lifecycle = running()
+    lifecycle.set_offline_log_dirs(1_000, (UUID(int=1 << 90),))
+    sent(lifecycle, 1_000)
+    lifecycle.handle_failure(1_000)
+    heartbeat(lifecycle, 20_000, error=ErrorCode.not_controller)
+    lifecycle.handle_time(30_999)
+    assert lifecycle.state is BrokerState.RUNNING
+    lifecycle.handle_time(31_000)
+    assert lifecycle.state is BrokerState.SHUTTING_DOWN
+    assert lifecycle.failure is not None
+    assert "log.dir.failure.timeout.ms" in lifecycle.failure
+
+
+def test_a_failed_directory_that_the_controller_knows_costs_the_broker_nothing() -> None:
+    lifecycle = running()
+    first, second = UUID(int=1 << 90), UUID(int=1 << 91)
+    lifecycle.set_offline_log_dirs(1_000, (first,))
+    request = sent(lifecycle, 1_000)
+    # Another one fails while the heartbeat is under way, which does not name it.
+    lifecycle.set_offline_log_dirs(1_100, (first, second))
+    lifecycle.handle_heartbeat_reply(
+        1_200, error=ErrorCode.none, is_caught_up=True, is_fenced=False, should_shut_down=False
+    )
+    assert request.offline_log_dirs == (first,)
+    lifecycle.handle_time(31_000)
+    assert lifecycle.state is BrokerState.RUNNING
+    lifecycle.handle_time(31_100)
+    assert lifecycle.state is BrokerState.SHUTTING_DOWN
+    lifecycle = running()
+    lifecycle.set_offline_log_dirs(1_000, (first,))
+    heartbeat(lifecycle, 1_000, caught_up=True, fenced=False)
+    lifecycle.handle_time(10**6)
+    assert lifecycle.state is BrokerState.RUNNING
+
+
 def test_a_broker_that_is_never_registered_gives_up_and_says_why() -> None:
     lifecycle = make()
     lifecycle.start(0)

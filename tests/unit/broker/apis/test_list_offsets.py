@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from kquorum.broker.log.partition_log import TimestampedOffset
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
 from tests.support.broker.data_world import ORDERS, ORDERS_ID, DataWorld
 from tests.support.broker.disk_logs import NOW_MS
+from tests.support.memory_partition_log import MemoryPartitionLog
 
 VERSIONS = range(1, 12)
 LATEST, EARLIEST, MAX_TIME = -1, -2, -3
@@ -54,6 +56,23 @@ def test_a_time_gives_the_first_record_that_is_not_older(
 ) -> None:
     told = listed(world, NOW_MS + after_ms)
     assert (told.error_code, told.offset) == (ErrorCode.none, offset)
+
+
+def test_a_long_search_goes_on_in_other_slices(world: DataWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def in_parts(_log: object, _timestamp_ms: int, from_offset: int) -> TimestampedOffset | int:
+        asked.append(from_offset)
+        return from_offset + 1 if from_offset < 2 else TimestampedOffset(NOW_MS, 2, 0)
+
+    monkeypatch.setattr(MemoryPartitionLog, "search_time", in_parts)
+    assert listed(world, NOW_MS).offset == 2
+    assert (asked, world.slices >= 3) == ([0, 1, 2], True)
+
+
+def test_a_search_ends_at_the_bound(world: DataWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryPartitionLog, "search_time", lambda *_: 3)
+    assert listed(world, NOW_MS).offset == -1
 
 
 def test_the_greatest_timestamp_is_found_and_none_beyond_the_bound(world: DataWorld) -> None:

@@ -568,9 +568,11 @@ class TestCommits:
         for _ in range(2 * SETTINGS.retention_ms // SETTINGS.retention_check_ms):
             world.now_ms += SETTINGS.retention_check_ms
         world.shard().expire_offsets(world.now_ms)
+        world.settle()
         assert world.committed() == {(ORDERS, 0): 7}
         world.heartbeat("m", -1)
         world.shard().expire_offsets(world.now_ms)
+        world.settle()
         assert world.committed() == {}
         assert GROUP not in world.shard().consumers
 

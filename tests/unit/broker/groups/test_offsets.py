@@ -297,6 +297,7 @@ class TestDeleting:
         world = GroupWorld()
         world.commit(7)
         world.groups.forget_topics(world.now_ms, {ORDERS})
+        world.settle()
         assert world.committed() == {}
         assert world.records()[-1].value is None
 

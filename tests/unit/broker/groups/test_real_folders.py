@@ -17,7 +17,7 @@ def loaded(log: Path) -> GroupShard:
     )
     data = log.read_bytes()
     for position, header in data_headers(data):
-        shard._replay_batch(data, position, header)
+        shard.replay_batch(data, position, header)
     shard.load_some(world.now_ms)
     assert shard.state is ShardState.ACTIVE
     return shard

@@ -29,6 +29,8 @@ def throttle() -> ReplicationThrottle:
         ("0:1, 1:1", [0, 1]),
         ("0:11", []),
         ("no pair, 1:1", [1]),
+        # The controller accepts it, and a broker that could not read it would not start again.
+        (f"{'9' * 5_000}:1,1:1,2:{'9' * 5_000}", [1]),
     ],
 )
 def test_replicas_of_this_broker_that_the_config_names_are_throttled(text: str, throttled: list[int]) -> None:

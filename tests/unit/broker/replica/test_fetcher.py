@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.broker.replica.fetcher import Fetcher, FetcherSettings
+from kquorum.broker.replica.fetcher import FORGOTTEN_NAMES, Fetcher, FetcherSettings
 from kquorum.broker.replica.partition import Outbox, Partition, TopicPartition
 from kquorum.metadata.image.directories import MIGRATING
 from kquorum.metadata.image.partition_state import PartitionState
@@ -46,7 +46,7 @@ class Cluster:
     def is_alive(self, broker_id: int) -> bool:
         return True
 
-    def is_active(self, broker_id: int) -> bool:
+    def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
         return True
 
     def broker_epoch(self, broker_id: int) -> int | None:
@@ -387,6 +387,31 @@ def test_a_partition_whose_disk_is_full_is_fetched_again_until_there_is_space(st
     assert (stage.logs[0].log_end_offset, stage.logs[0].high_watermark) == (1, 1)
 
 
+def test_a_log_that_cannot_be_cut_for_want_of_space_is_cut_later() -> None:
+    stage = with_log(batch(0, 3), batch(1, 4))
+    stage.fetch()
+    stage.logs[0].is_full = True  # type: ignore[attr-defined]
+    stage.answer(data(diverging=(3, 1)))
+    assert stage.fetcher.failed == {}
+    stage.logs[0].is_full = False  # type: ignore[attr-defined]
+    stage.sleep()
+    assert stage.read() == {0: (2, 4)}
+    stage.answer(data(diverging=(3, 1)))
+    assert stage.logs[0].log_end_offset == 1
+
+
+def test_a_log_without_epochs_is_cut_before_its_first_fetch_once_there_is_space(stage: Stage) -> None:
+    stage.logs[0].is_full = True  # type: ignore[attr-defined]
+    stage.add()
+    assert stage.fetcher.failed == {}
+    assert stage.request() is None
+    stage.sleep()
+    assert stage.request() is None
+    stage.logs[0].is_full = False  # type: ignore[attr-defined]
+    stage.sleep()
+    assert stage.asked() == {0: (0, -1)}
+
+
 def test_an_answer_to_another_leader_epoch_is_dropped(stage: Stage) -> None:
     stage.add()
     stage.fetch()
@@ -585,3 +610,16 @@ def test_a_throttled_partition_that_is_in_sync_is_never_left_out(stage: Stage) -
     stage.answer(data(records=batch(0, 5), high_watermark=1))
     stage.quota.exceeded = True
     assert stage.asked() == {0: (1, 5)}
+
+
+def test_a_fetcher_keeps_nothing_of_topics_that_are_gone() -> None:
+    """Topics are made and deleted for as long as a broker lives."""
+    stage = Stage()
+    sizes = set()
+    for number in range(1, 400):
+        partition = stage.made(0)
+        partition.topic_id = UUID(int=number)
+        stage.fetcher.add(partition, 5 + number)
+        stage.fetcher.remove(partition.topic_partition)
+        sizes.add(len(stage.fetcher._names))
+    assert max(sizes) <= 2 * FORGOTTEN_NAMES

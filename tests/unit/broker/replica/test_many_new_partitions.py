@@ -1,9 +1,9 @@
-"""A topic of many partitions does not keep its broker from everything else: their logs are opened in parts."""
+"""A topic of many partitions does not keep its broker from everything else: logs are opened and deleted in parts."""
 
 import pytest
 
 from kquorum.broker.replica.partition import TopicPartition
-from kquorum.broker.replica.replica_manager import OPENED_AT_ONCE
+from kquorum.broker.replica.replica_manager import DELETED_AT_ONCE, OPENED_AT_ONCE
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
 from tests.support.broker.data_world import BROKER, DataWorld
 from tests.support.images import partition_record, topic_id, topic_records
@@ -167,3 +167,37 @@ def test_a_replica_that_moves_away_meanwhile_is_not_opened() -> None:
     )
     tick_while_due(world)
     assert opened(world) == list(range(PARTITIONS - 1))
+
+
+def logs_of(world: DataWorld, topic: str = TOPIC) -> list[int]:
+    return sorted(index for name, index in world.logs.logs if name == topic)
+
+
+def test_the_logs_of_a_deleted_topic_are_set_aside_in_parts_and_its_partitions_stop_at_once() -> None:
+    world = world_with()
+    tick_while_due(world)
+    partitions = [world.partition(n, TOPIC) for n in range(PARTITIONS)]
+    world.change(RemoveTopicRecord(topic_id=topic_id(NUMBER)))
+    assert opened(world) == []
+    assert not any(each.is_leader for each in partitions)
+    assert len(logs_of(world)) == PARTITIONS - DELETED_AT_ONCE
+    assert world.replicas.next_deadline_ms() == 0
+    world.replicas.tick(world.now_ms)
+    assert len(logs_of(world)) == PARTITIONS - 2 * DELETED_AT_ONCE
+    tick_while_due(world)
+    assert logs_of(world) == []
+
+
+def test_a_topic_that_is_created_again_gets_new_logs_while_its_old_ones_are_set_aside() -> None:
+    world = world_with()
+    tick_while_due(world)
+    world.append("old", index=PARTITIONS - 1, topic=TOPIC)
+    world.change(RemoveTopicRecord(topic_id=topic_id(NUMBER)))
+    records = (partition_record(NUMBER + 1, n, (BROKER, 2)) for n in range(PARTITIONS))
+    world.change(*topic_records(NUMBER + 1, TOPIC, *records))
+    tick_while_due(world)
+    assert opened(world) == logs_of(world) == list(range(PARTITIONS))
+    assert {each.topic_id for name, each in world.logs.logs.items() if name.topic == TOPIC} == {
+        topic_id(NUMBER + 1)
+    }
+    assert world.partition(PARTITIONS - 1, TOPIC).log.log_end_offset == 0

@@ -24,7 +24,7 @@ from kquorum.broker.replica.partition import (
     Wake,
     error_code_of,
 )
-from kquorum.metadata.image.directories import MIGRATING
+from kquorum.metadata.image.directories import LOST, MIGRATING
 from kquorum.metadata.image.partition_state import RECOVERING, PartitionState
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.record_batch import write_batch
@@ -43,13 +43,15 @@ class Cluster:
 
     inactive: set[int] = field(default_factory=set)
     dead: set[int] = field(default_factory=set)
+    failed_directories: set[UUID] = field(default_factory=set)
     epochs: dict[int, int] = field(default_factory=dict)
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id not in self.dead
 
-    def is_active(self, broker_id: int) -> bool:
-        return broker_id not in self.inactive and broker_id not in self.dead
+    def may_join_isr(self, broker_id: int, directory_id: UUID) -> bool:
+        is_lost = directory_id == LOST or directory_id in self.failed_directories
+        return broker_id not in self.inactive and broker_id not in self.dead and not is_lost
 
     def broker_epoch(self, broker_id: int) -> int | None:
         return self.epochs.get(broker_id, 10 * broker_id)
@@ -515,6 +517,39 @@ def test_the_high_watermark_does_not_wait_for_a_replica_that_may_not_join(state:
     assert stage.log.high_watermark == 20
 
 
+@pytest.mark.parametrize("why", ["its directory failed", "its directory is LOST: its disk is full"])
+def test_acknowledgements_do_not_wait_for_a_replica_that_left_with_its_disk(why: str) -> None:
+    """It was caught up a moment ago, and its broker lives: producers waited for replica.lag.time.max.ms."""
+    stage = Stage()
+    directory = UUID(int=700)
+    stage.lead(isr=(ME, A, B), directories=(MIGRATING, directory, MIGRATING))
+    stage.append(10)
+    stage.fetch(A, 10)
+    stage.fetch(B, 10)
+    stage.append(10)
+    stage.fetch(B, 20)
+    assert stage.log.high_watermark == 10
+    if why == "its directory failed":
+        # The controller's records may come in two images.
+        stage.lead(partition_epoch=9, isr=(ME, B), directories=(MIGRATING, directory, MIGRATING))
+        stage.cluster.failed_directories.add(directory)
+        stage.partition.brokers_changed(stage.now_ms)
+    else:
+        stage.lead(partition_epoch=9, isr=(ME, B), directories=(MIGRATING, LOST, MIGRATING))
+    assert stage.log.high_watermark == 20
+
+
+def test_a_replica_on_a_full_disk_does_not_join_before_it_has_space() -> None:
+    stage = Stage()
+    stage.lead(isr=(ME,), directories=(MIGRATING, LOST, MIGRATING))
+    stage.append(10)
+    stage.fetch(A, 10)
+    assert stage.outbox.take_isr_changes() == []
+    stage.lead(isr=(ME,), partition_epoch=9)
+    stage.fetch(A, 10)
+    assert stage.change().isr == {ME, A}
+
+
 def test_the_high_watermark_does_not_fall_when_a_lagging_replica_joins(stage: Stage) -> None:
     stage.append(4)
     stage.fetch(A, 4)
@@ -801,3 +836,15 @@ def test_records_are_deleted_up_to_the_high_watermark_at_most(stage: Stage, offs
     with pytest.raises(OffsetOutOfRange):
         stage.partition.delete_records(offset)
     assert stage.log.log_start_offset == 0
+
+
+def test_a_lower_min_insync_replicas_lets_the_high_watermark_move_that_stood_below_it() -> None:
+    """An operator's way out when replicas are lost: else the next append or change of the ISR would move it."""
+    stage = Stage(min_isr=2)
+    stage.lead(isr=(ME,))
+    stage.append(3)
+    stage.outbox.take_woken()
+    assert stage.log.high_watermark == 0
+    stage.partition.change_min_insync_replicas(stage.now_ms, 1)
+    assert stage.log.high_watermark == 3
+    assert stage.outbox.take_woken() == {ORDERS: Wake.HIGH_WATERMARK}

@@ -10,6 +10,10 @@ from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import TopicPartition
 from kquorum.broker.transactions.transaction import HIGHEST_EPOCH, LAST_EPOCH, Transaction, TransactionState
 from kquorum.wire.data_batch import Record, write_data_batch
+from kquorum.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTransaction,
+)
 from kquorum.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kquorum.wire.messages.list_transactions import ListTransactionsRequest
 from kquorum.wire.metadata_records.topics import RemoveTopicRecord
@@ -25,6 +29,7 @@ from tests.support.broker.transaction_world import (
     TransactionWorld,
     error_of_offsets,
     errors_of,
+    topics_of,
 )
 from tests.support.images import fencing, topic_id
 from tests.support.memory_partition_log import StoredBatch
@@ -194,9 +199,13 @@ class TestPartitions:
         assert asked.is_waiting
         assert world.transaction().state is STATE.EMPTY
         again = world.add(ProducerEpoch(FIRST_PRODUCER, 5), PLACE)
+        world.pass_time(TXN_SETTINGS.add_retry_max_ms)
         assert errors_of(again.answer) == {PLACE: "concurrent_transactions"}
+        third = world.add(ProducerEpoch(FIRST_PRODUCER, 5), PLACE)
+        assert third.is_waiting
         world.follow_state()
         assert errors_of(asked.answer) == {PLACE: "none", OTHER_PLACE: "none"}
+        assert errors_of(third.answer) == {PLACE: "none"}
         assert world.transaction().partitions == {PLACE, OTHER_PLACE}
 
     def test_the_first_one_begins_the_transaction_and_the_others_do_not_begin_it_again(self) -> None:
@@ -241,9 +250,75 @@ class TestPartitions:
         world = TransactionWorld()
         world.holds_markers = True
         world.put(known(state))
-        assert errors_of(world.add(ProducerEpoch(FIRST_PRODUCER, 5)).answer) == {
-            PLACE: "concurrent_transactions"
+        asked = world.add(ProducerEpoch(FIRST_PRODUCER, 5))
+        world.pass_time(TXN_SETTINGS.add_retry_max_ms - 1)
+        assert asked.is_waiting
+        world.pass_time(1)
+        assert errors_of(asked.answer) == {PLACE: "concurrent_transactions"}
+
+    @pytest.mark.parametrize("as_broker", [True, False])
+    def test_the_end_of_the_last_transaction_wakes_those_that_wait_for_it(self, as_broker: bool) -> None:
+        world = TransactionWorld()
+        producer = begun(world)
+        world.holds_markers = True
+        world.end(producer)
+        following = ProducerEpoch(producer.producer_id, 1)
+        asked = (world.add_as_broker if as_broker else world.add)(following, OTHER_PLACE)
+        assert asked.is_waiting
+        world.release_markers()
+        assert errors_of(asked.answer) == {OTHER_PLACE: "none"}
+        assert (world.transaction().state, world.transaction().partitions) == (STATE.ONGOING, {OTHER_PLACE})
+        assert not world.txn_shard()._waiting
+
+    def test_a_broker_waits_only_as_long_as_it_would_before_it_asks_again(self) -> None:
+        world = TransactionWorld()
+        producer = begun(world)
+        world.holds_markers = True
+        world.end(producer)
+        asked = world.add_as_broker(ProducerEpoch(producer.producer_id, 1), OTHER_PLACE)
+        world.pass_time(TXN_SETTINGS.add_retry_ms)
+        assert errors_of(asked.answer) == {OTHER_PLACE: "concurrent_transactions"}
+        # What gave up is not kept while the transaction hangs.
+        assert not world.txn_shard()._waiting
+        assert not len(world.transactions.timers)
+
+    def test_other_producers_do_not_wait_for_the_end_of_a_transaction(self) -> None:
+        world = TransactionWorld()
+        producer = begun(world)
+        other = world.producer("other")
+        world.holds_markers = True
+        world.end(producer)
+        entries = [
+            AddPartitionsToTxnTransaction(
+                transactional_id=transactional_id,
+                producer_id=each.producer_id,
+                producer_epoch=each.epoch,
+                topics=topics_of((OTHER_PLACE,)),
+            )
+            for transactional_id, each in (
+                (MINE, ProducerEpoch(producer.producer_id, 1)),
+                ("other", other),
+            )
+        ]
+        answer = world.ask(AddPartitionsToTxnRequest(transactions=tuple(entries)), 5).answer
+        told = {
+            each.transactional_id: each.topic_results[0].results_by_partition[0].partition_error_code.name
+            for each in answer.results_by_transaction
         }
+        assert told == {MINE: "concurrent_transactions", "other": "none"}
+
+    def test_what_waits_is_answered_when_the_coordinator_gives_the_partition_up(self) -> None:
+        world = TransactionWorld(txn_follower=True)
+        producer = ProducerEpoch(FIRST_PRODUCER, 5)
+        world.put(known(STATE.ONGOING, partitions=frozenset({PLACE})))
+        world.follow_state()
+        world.holds_markers = True
+        world.end(producer, version=4)
+        world.follow_state()
+        asked = world.add(producer, OTHER_PLACE)
+        assert asked.is_waiting
+        world.elect_state(2)
+        assert errors_of(asked.answer) == {OTHER_PLACE: "not_coordinator"}
 
     @pytest.mark.parametrize("transactional_id", ["", "unknown"])
     def test_of_no_id(self, transactional_id: str) -> None:
@@ -418,7 +493,9 @@ class TestEnds:
         assert following == ProducerEpoch(FIRST_PRODUCER + 1, 0)
         # It is heard of before the end of the transaction is complete.
         waits = "concurrent_transactions"
-        assert errors_of(world.add_as_broker(following).answer) == {PLACE: waits}
+        asked = world.add_as_broker(following)
+        world.pass_time(TXN_SETTINGS.add_retry_ms)
+        assert errors_of(asked.answer) == {PLACE: waits}
         assert error(world.end(following)) == waits
         assert world.init(expected=following).error_code.name == waits
         world.release_markers()
@@ -650,6 +727,7 @@ class TestTime:
         world.pass_time(2_000)
         assert errors_of(asked.answer) == {PLACE: "coordinator_not_available"}
         again = world.add(ProducerEpoch(FIRST_PRODUCER, 5))
+        world.pass_time(TXN_SETTINGS.add_retry_max_ms)
         assert errors_of(again.answer) == {PLACE: "concurrent_transactions"}
         world.follow_state()
         assert errors_of(world.add(ProducerEpoch(FIRST_PRODUCER, 5)).answer) == {PLACE: "none"}
@@ -794,3 +872,18 @@ def test_figures() -> None:
     figures = world.transactions.figures()
     assert (figures.ongoing, figures.ending, figures.without_leader) == (0, 1, 1)
     assert figures.partitions == {"active": 2}
+
+
+class TestFigures:
+    def test_a_partition_whose_transaction_hangs_is_counted(self) -> None:
+        """Its coordinator should have ended the transaction long ago (KIP-664)."""
+        world = TransactionWorld()
+        producer = world.producer()
+        world.produce(producer)
+        world.produce(world.producer("other"), transactional_id="other", index=1)
+        assert world.transactions.figures().late_partitions == 0
+        # The coordinator has lost both, as one of Kafka below transaction.version 2 can.
+        world.now_ms += world.partition().log.producers.max_transaction_timeout_ms + 300_001
+        assert world.transactions.figures().late_partitions == 2
+        assert error(world.end(producer, commit=False)) == "none"
+        assert world.transactions.figures().late_partitions == 1

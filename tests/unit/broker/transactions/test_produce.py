@@ -8,6 +8,8 @@ import pytest
 from kquorum.broker.coordinators.partitioning import TRANSACTIONS_TOPIC
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import TopicPartition
+from kquorum.broker.transactions.coordinator import TransactionCoordinator
+from kquorum.broker.transactions.guarded_appends import MARKER_WAIT_MS
 from kquorum.broker.transactions.transaction import TransactionState
 from kquorum.broker.transactions.verification import Mode, Question, QuestionQueue
 from kquorum.wire.messages.add_partitions_to_txn import (
@@ -19,11 +21,12 @@ from kquorum.wire.messages.add_partitions_to_txn import (
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.metadata_records.configs import ConfigRecord
 from kquorum.wire.metadata_records.topics import PartitionChangeRecord
-from tests.support.broker.data_world import ORDERS
+from tests.support.broker.data_world import ORDERS, ORDERS_ID
 from tests.support.broker.transaction_world import (
     MINE,
     PLACE,
     TRANSACTIONS_ID,
+    TXN_SETTINGS,
     TransactionWorld,
     error_of_produce,
     errors_of,
@@ -85,6 +88,54 @@ class TestAdding:
         world.pass_time(120)
         assert told(asked) == "concurrent_transactions"
         assert world.partition(1).log.log_end_offset == 0
+
+    def test_records_wait_for_the_marker_of_the_last_transaction_before_the_coordinator_is_asked(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = TransactionWorld()
+        asked: list[str] = []
+        ask = TransactionCoordinator.ask
+
+        def noted(self: TransactionCoordinator, now_ms: int, question: Question) -> None:
+            asked.append(question.transactional_id)
+            ask(self, now_ms, question)
+
+        monkeypatch.setattr(TransactionCoordinator, "ask", noted)
+        producer = world.producer()
+        world.produce(producer)
+        world.holds_markers = True
+        world.end(producer)
+        asked.clear()
+        following = ProducerEpoch(producer.producer_id, 1)
+        first = world.produce(following)
+        second = world.produce(following, sequence=1)
+        world.pass_time(500)
+        assert (asked, first.is_waiting, second.is_waiting) == ([], True, True)
+        world.release_markers()
+        assert (asked, told(first), told(second)) == ([MINE], "none", "none")
+
+    def test_a_marker_that_does_not_come_is_not_waited_for_long(self) -> None:
+        world = TransactionWorld()
+        producer = world.producer()
+        world.produce(producer)
+        world.holds_markers = True
+        world.end(producer)
+        end = world.partition().log.log_end_offset
+        asked = world.produce(ProducerEpoch(producer.producer_id, 1))
+        world.pass_time(MARKER_WAIT_MS + TXN_SETTINGS.add_retry_max_ms)
+        assert told(asked) == "concurrent_transactions"
+        assert world.partition().log.log_end_offset == end
+
+    def test_a_marker_is_not_waited_for_where_another_broker_leads(self) -> None:
+        world = TransactionWorld()
+        producer = world.producer()
+        world.produce(producer)
+        world.holds_markers = True
+        world.end(producer)
+        asked = world.produce(ProducerEpoch(producer.producer_id, 1))
+        assert asked.is_waiting
+        world.change(PartitionChangeRecord(partition_id=0, topic_id=ORDERS_ID, leader=2))
+        assert told(asked) == "not_leader_or_follower"
 
     def test_records_of_one_producer_are_appended_in_their_order(self) -> None:
         """The second request waits behind the first, which waits for the coordinator."""

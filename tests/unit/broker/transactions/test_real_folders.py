@@ -22,7 +22,7 @@ def test_every_transaction_of_every_folder_is_found(real_data: Path) -> None:
         )
         data = log.read_bytes()
         for position, header in data_headers(data):
-            shard._replay_batch(data, position, header)
+            shard.replay_batch(data, position, header)
         shard.load_some(world.now_ms)
         assert shard.state is ShardState.ACTIVE
         states.update(found.state.title for _, found in shard.transactions())

@@ -165,3 +165,27 @@ def test_to_see_transactions(grants: tuple[Grant, ...], listed: int, described: 
     request = DescribeTransactionsRequest(transactional_ids=(MINE,))
     [answer] = world.ask_local(request).transaction_states
     assert (answer.error_code.name, len(answer.topics)) == (described, topics)
+
+
+def test_a_client_that_may_not_write_brings_no_marker_into_a_topic() -> None:
+    """With transaction.version 2 the leader adds the partitions of a Produce to the transaction. A client with an id of
+    its own and no right to the topic had them added before it was refused, and each end of its transaction wrote a
+    marker into the topic."""
+    world = restricted(ID_WRITE)
+    before = world.transaction().partitions
+    asked = world.produce(FIRST, index=1)
+    assert error_of_produce(asked.answer) == "topic_authorization_failed"
+    assert world.transaction().partitions == before
+    world.end(FIRST)
+    world.settle()
+    assert world.partition(1).log.log_end_offset == 0
+
+
+def test_a_client_brings_no_marker_into_the_topics_of_coordinators() -> None:
+    world = TransactionWorld()
+    producer = world.producer()
+    world.produce(producer)
+    before = world.transaction().partitions
+    asked = world.produce(producer, topic=TRANSACTIONS_TOPIC)
+    assert error_of_produce(asked.answer) == "invalid_topic_exception"
+    assert world.transaction().partitions == before

@@ -128,6 +128,19 @@ def test_a_node_tells_of_itself_whether_it_leads_or_not() -> None:
     assert what_it_says(cut_off) == "cut off for 7.3 s, serves offset 50"
 
 
+def test_a_node_tells_of_its_machine_only_on_request() -> None:
+    async def work(address: HostPort) -> list[pb.DescribeNodeResponse]:
+        async with grpc.aio.insecure_channel(str(address)) as channel:
+            stub: Any = QuorumStub(channel)  # type: ignore[no-untyped-call]
+            asked = [pb.DescribeNodeRequest(), pb.DescribeNodeRequest(with_host=True)]
+            return [await stub.DescribeNode(each) for each in asked]
+
+    bare, told = served(FakeMembers(), work)
+    assert not bare.HasField("host")
+    assert (told.host.version, told.host.open_files) == ("1.2.3 (0123456789ab)", 40)
+    assert [(each.path, each.usable_bytes, each.fault) for each in told.host.folders] == [("/data", 60, "")]
+
+
 def test_a_node_without_members_says_that_it_tells_nothing() -> None:
     async def work(address: HostPort) -> grpc.aio.AioRpcError:
         async with grpc.aio.insecure_channel(str(address)) as channel:

@@ -327,7 +327,7 @@ def load_with(folder: Path, *lines: str) -> ClusterConfig:
             "group.streams.max.size=9",
             "has no effect here yet: it comes with groups of the streams protocol",
         ),
-        ("num.recovery.threads.per.data.dir=9", "has no effect here yet: it comes with partition logs"),
+        ("num.recovery.threads.per.data.dir=9", "has no effect here: one thread recovers the logs"),
         ("inter.broker.protocol.version=3.7", "has no effect here: metadata.version takes its place"),
     ],
 )

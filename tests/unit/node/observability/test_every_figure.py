@@ -6,12 +6,21 @@ from typing import Any
 
 import pytest
 
+from kquorum.broker.data_figures import DataFigures, TopicCounters
 from kquorum.broker.group_figures import GroupCounters, GroupFigures
 from kquorum.broker.lifecycle_states import BrokerState
 from kquorum.broker.quota.client_quotas import ClientQuota, MeasuredRate, QuotaFigures
 from kquorum.network.limits import ServerCounters
+from kquorum.network.request_times import TimesOfKind
 from kquorum.node.commit_watch import Freshness
-from kquorum.node.observability.families import BROKER_STATES, families_of, group_families, quota_families
+from kquorum.node.observability.families import (
+    BROKER_STATES,
+    data_families,
+    families_of,
+    group_families,
+    quota_families,
+    request_time_families,
+)
 from kquorum.node.observability.figures import BrokerFigures, ControllerFigures, Latency, QuorumFigures
 from kquorum.node.observability.gather import quorum_state
 from kquorum.node.observability.listener_families import listener_families
@@ -129,6 +138,7 @@ def figures(**changes: Any) -> Mapping[str, float]:
         controller=CONTROLLER,
         broker=BROKER,
         image=image_of(*BROKERS, *TOPICS),
+        request_times=(),
         **changes,
     )
     return {sample.name: sample.value for family in families_of(seen, COUNTS) for sample in family.samples}
@@ -197,6 +207,80 @@ def test_the_groups_have_kafkas_names() -> None:
         (f"{theirs}numgroupsstable",): 2,
         (f"{theirs}numgroupsempty",): 1,
     }
+
+
+def test_the_traffic_of_topics_has_kafkas_names_by_topic_and_for_all() -> None:
+    orders, total = TopicCounters(1, 2, 3, 4, 5, 6, 7), TopicCounters(11, 12, 13, 14, 15, 16, 17)
+    figures = DataFigures(
+        total=total,
+        topics={"orders": orders},
+        replication_bytes_in=21,
+        replication_bytes_out=22,
+        waiting={"Produce": 23, "Fetch": 24},
+        expired={"Fetch": 25},
+        max_lag=26,
+        failed_partitions=27,
+        offline_replicas=28,
+        under_min_isr=29,
+        fetch_sessions=30,
+        session_partitions=31,
+        session_evictions=32,
+        full_log_dirs=33,
+    )
+    told = {
+        (sample.name.removeprefix("kafka_server_"), *sample.labels.values()): sample.value
+        for family in data_families(figures)
+        for sample in family.samples
+    }
+    topics = "brokertopicmetrics_"
+    names = (
+        "messagesin",
+        "bytesin",
+        "bytesout",
+        "totalproducerequests",
+        "totalfetchrequests",
+        "failedproducerequests",
+        "failedfetchrequests",
+    )
+    expected: dict[tuple[str, ...], float] = {}
+    for number, name in enumerate(names, 1):
+        expected[f"{topics}{name}_total", "orders"] = number
+        expected[(f"{topics}{name}_total",)] = 10 + number
+    expected |= {
+        (f"{topics}replicationbytesin_total",): 21,
+        (f"{topics}replicationbytesout_total",): 22,
+        ("delayedoperationpurgatory_purgatorysize", "Produce"): 23,
+        ("delayedoperationpurgatory_purgatorysize", "Fetch"): 24,
+        ("kquorum_delayedoperationpurgatory_expired_total", "Fetch"): 25,
+        ("replicafetchermanager_maxlag",): 26,
+        ("replicafetchermanager_failedpartitionscount",): 27,
+        ("replicamanager_offlinereplicacount",): 28,
+        ("replicamanager_underminisrpartitioncount",): 29,
+        ("fetchsessioncache_numincrementalfetchsessions",): 30,
+        ("fetchsessioncache_numincrementalfetchpartitionscached",): 31,
+        ("fetchsessioncache_incrementalfetchsessionevictions_total",): 32,
+        ("kquorum_full_log_directories",): 33,
+    }
+    assert {each: value for each, value in told.items() if value} == expected
+
+
+def test_the_times_of_requests_are_summed_over_the_roles_and_cumulative() -> None:
+    ours, theirs = TimesOfKind(), TimesOfKind()
+    ours.record(0.5, 3.0, 0.0)
+    theirs.record(1.0, 1.0, 60_000.0)
+    told = {
+        (sample.name.removeprefix("kafka_network_requestmetrics_"), *sample.labels.values()): sample.value
+        for family in request_time_families([{"Produce": ours}, {"Produce": theirs}])
+        for sample in family.samples
+    }
+    assert told["totaltimems_bucket", "Produce", "2.0"] == 0
+    assert told["totaltimems_bucket", "Produce", "5.0"] == 1
+    assert told["totaltimems_bucket", "Produce", "30000.0"] == 1
+    assert told["totaltimems_bucket", "Produce", "+Inf"] == told["totaltimems_count", "Produce"] == 2
+    assert told["totaltimems_sum", "Produce"] == 60_005.5
+    assert told["requestqueuetimems_bucket", "Produce", "1.0"] == 2
+    assert told["localtimems_sum", "Produce"] == 4
+    assert told["remotetimems_sum", "Produce"] == 60_000
 
 
 def test_each_counter_of_a_listener_is_the_one_that_its_name_says() -> None:

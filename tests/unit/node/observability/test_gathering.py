@@ -83,13 +83,15 @@ def gathered(its_replica: Any) -> NodeFigures:
         clock=Some(now_ms=lambda: NOW_MS),
         commits=Some(freshness=lambda: FRESH),
         commit_latency=meter(6, 10),
-        controller=Some(controller=Controller(), fault_count=33),
+        controller=Some(controller=Controller(), fault_count=33, request_times=Some(by_kind={"of": 1})),
         broker=Some(
             lifecycle=lifecycle,
             offline_log_dirs=52,
             throttled_replication=lambda now_ms: {"leaderreplication": now_ms},
             group_figures=lambda: "groups",
             transaction_figures=lambda: "transactions",
+            data_figures=lambda: "data",
+            request_times=Some(by_kind={"of": 2}),
             quotas=Some(figures=lambda now_ms: ("quotas at", now_ms)),
         ),
         skipped_records=53,
@@ -153,6 +155,9 @@ def test_the_figures_of_controller_and_broker_are_theirs() -> None:
     assert groups == "groups"
     transactions: Any = told.broker.transactions
     assert transactions == "transactions"
+    data: Any = told.broker.data
+    assert data == "data"
+    assert list(told.request_times) == [{"of": 1}, {"of": 2}]
     assert told.broker.throttled_replication == {"leaderreplication": NOW_MS}
     assert told.listeners["grpc"]["refused_connections"] == 73
     counters = told.listeners["PLAINTEXT"]

@@ -23,6 +23,7 @@ from tests.support.broker.disk_logs import (
     all_bytes,
     data,
     marker,
+    offset_for_time,
     records_in,
 )
 from tests.support.fault_file_system import CHANGES, FaultFileSystem, refused
@@ -115,7 +116,7 @@ def test_the_new_segment_has_indexes() -> None:
     assert len(segment.offsets) > 0
     assert len(segment.times) > 0
     assert broker.values() == before
-    assert broker.log.offset_for_time(NOW_MS).offset == 0
+    assert offset_for_time(broker.log, NOW_MS).offset == 0
 
 
 def test_a_map_too_small_for_the_log_takes_several_rounds() -> None:
@@ -169,7 +170,7 @@ def test_snapshots_of_segments_that_vanish_go_with_them() -> None:
     assert set(broker.log.snapshots.offsets) <= bases
     names = broker.fs.names(broker.log.folder)
     assert any(name.endswith(".snapshot.deleted") for name in names)
-    broker.manager.tick(NOW_MS + 1001)
+    run_work(broker.manager.tick(NOW_MS + 1001))
     assert not [name for name in broker.fs.names(broker.log.folder) if name.endswith(".deleted")]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kquorum.broker.adapters.log.disk_log import DiskLog
+from kquorum.broker.adapters.log import disk_log
+from kquorum.broker.adapters.log.disk_log import NOTHING_FOUND, DiskLog
 from kquorum.broker.log.errors import (
     KafkaStorageError,
     NoSpaceLeft,
@@ -17,6 +18,7 @@ from kquorum.broker.log.errors import (
 )
 from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import AbortedTransaction, AppendOrigin, Isolation
+from kquorum.storage.partition_segment import PartitionSegment
 from tests.support.broker.disk_logs import (
     NOW_MS,
     TOPIC_ID,
@@ -25,6 +27,7 @@ from tests.support.broker.disk_logs import (
     log_dir_at,
     marker,
     of_leader,
+    offset_for_time,
     offsets_in,
     open_log,
     records_in,
@@ -281,10 +284,39 @@ def test_a_time_is_found_in_every_segment(tmp_path: Path) -> None:
     log = open_log(log_dir_at(tmp_path), SMALL)
     fill(log, 20)
     for number in range(20):
-        found = log.offset_for_time(NOW_MS + number)
+        found = offset_for_time(log, NOW_MS + number)
         assert (found.offset, found.timestamp_ms) == (number, NOW_MS + number)
-    assert log.offset_for_time(NOW_MS + 20).offset == -1
+    assert offset_for_time(log, NOW_MS + 20).offset == -1
     assert log.offset_of_max_time().offset == 19
+
+
+def test_batches_without_times_are_not_looked_through_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's own time is newer than the one that is looked for; each of millions of batches would be read."""
+    log = open_log(log_dir_at(tmp_path))
+    for number in range(3):
+        log.append_as_leader(data(f"v{number}", timestamp_ms=-1), leader_epoch=0, now_ms=NOW_MS)
+    monkeypatch.setattr(PartitionSegment, "headers", lambda *_: pytest.fail("batches were read"))
+    assert log.search_time(5, 0) == NOTHING_FOUND
+
+
+def test_a_search_that_no_index_bounds_goes_on_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first record is the youngest, and was deleted: none of the others is as young."""
+    monkeypatch.setattr(disk_log, "_BATCHES_A_SEARCH", 4)
+    log = open_log(log_dir_at(tmp_path), LogConfig(index_interval_bytes=1))
+    log.append_as_leader(data("young", timestamp_ms=NOW_MS + 50), leader_epoch=0, now_ms=NOW_MS)
+    fill(log, 10, first=1)
+    log.update_high_watermark(11)
+    log.advance_log_start_offset(1)
+    parts, found = [], log.search_time(NOW_MS + 20, 0)
+    while isinstance(found, int):
+        parts.append(found)
+        found = log.search_time(NOW_MS + 20, found)
+    assert (parts, found) == ([5, 9], NOTHING_FOUND)
+    assert offset_for_time(log, NOW_MS + 9).offset == 9
 
 
 def test_a_full_disk_refuses_the_append_and_leaves_the_log_as_it_was() -> None:
@@ -300,6 +332,60 @@ def test_a_full_disk_refuses_the_append_and_leaves_the_log_as_it_was() -> None:
     fs.capacity = 1 << 30
     fill(log, 1, first=3)
     assert values_in(open_log(log_dir)) == ["v0", "v1", "v2", "v3"]
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_record_that_is_in_the_log_is_acknowledged_though_its_index_finds_no_space(is_clean: bool) -> None:
+    """With flush.messages=1 the flush of a follower's append was refused, and the follower, whose log was longer than
+    it knew, fetched no more."""
+    fs = FaultFileSystem(Path("/data"))
+    log_dir = log_dir_at(Path("/data"), fs)
+    log = open_log(log_dir, LogConfig(index_interval_bytes=1, flush_messages=1))
+    fill(log, 2)
+    batch = of_leader(2, "v2")
+    fs.capacity = sum(inode.taken for inode in fs.inodes.values()) + len(batch)
+    assert log.append_as_follower(batch, leader_epoch=0, now_ms=NOW_MS).last_offset == 2
+    assert (log.log_end_offset, log.recovery_point, values_in(log)) == (3, 3, ["v0", "v1", "v2"])
+    fs.capacity = 1 << 30
+    fill(log, 1, first=3)
+    if is_clean:
+        log.close()
+    again = open_log(log_dir, is_clean=is_clean, recovery_point=log.recovery_point)
+    assert values_in(again) == ["v0", "v1", "v2", "v3"]
+    assert offset_for_time(again, NOW_MS + 3).offset == 3
+
+
+def test_a_flush_that_a_rename_of_the_folder_overtook_says_nothing() -> None:
+    """The copy of a log takes its place while a thread flushes it: under the old names the thread finds no file."""
+    fs = FaultFileSystem(Path("/data"))
+    log_dir = log_dir_at(Path("/data"), fs)
+    log = open_log(log_dir)
+    fill(log, 3)
+    work = log.begin_flush()
+    assert work is not None
+    fs.rename(log.folder, Path("/data/renamed-0"))
+    work.run()
+    log.move_to(Path("/data/renamed-0"))
+    log.flushed(work)
+    assert log.recovery_point == 0
+    log.flush()
+    assert log.recovery_point == 3
+
+
+def test_retention_makes_space_on_a_full_disk() -> None:
+    """It needs none for itself: the file of epochs waits, and the last segment, in whose place another comes."""
+    fs = FaultFileSystem(Path("/data"))
+    log = open_log(log_dir_at(Path("/data"), fs), replace(SMALL, retention_ms=1_000))
+    fill(log, 20)
+    log.update_high_watermark(20)
+    count = len(log.segments)
+    fs.capacity = sum(inode.taken for inode in fs.inodes.values())
+    assert log.delete_old_segments(NOW_MS + 2_000) == count - 1
+    assert log.log_start_offset == log.segments[0].base_offset
+    assert log.advance_log_start_offset(20)
+    fs.capacity = 1 << 30
+    assert log.delete_old_segments(NOW_MS + 2_000) == 1
+    assert (log.log_start_offset, log.log_end_offset) == (20, 20)
 
 
 def refuse_to_create(disk: FaultFileSystem, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:

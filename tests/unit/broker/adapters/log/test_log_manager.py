@@ -2,11 +2,13 @@
 
 import errno
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from kquorum.broker.adapters.log import log_manager
 from kquorum.broker.adapters.log.disk_log import DiskLog
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import (
@@ -18,6 +20,7 @@ from kquorum.broker.adapters.log.log_manager import (
 )
 from kquorum.broker.log.errors import InconsistentTopicId, KafkaStorageError
 from kquorum.broker.log.log_config import LogConfig
+from kquorum.broker.log.producer_state import ProducerSettings
 from kquorum.storage.offset_checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, read_offsets
 from kquorum.wire.uuids import ZERO_UUID
 from tests.support.broker.disk_logs import NOW_MS, TOPIC_ID, data, values_in
@@ -350,3 +353,87 @@ def test_a_log_that_is_made_again_takes_nothing_from_its_namesake(tmp_path: Path
     again = manager.get_or_create("topic", 0, UUID(int=99), now_ms=NOW_MS)
     assert (again.log_start_offset, again.log_end_offset, again.high_watermark) == (0, 0, 0)
     assert again.recovery_point == 0
+
+
+def test_folders_of_removed_logs_go_in_work_for_a_thread_some_a_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_manager, "_FOLDERS_A_TICK", 2)
+    manager = manager_at(tmp_path)
+    for number in range(3):
+        made(manager, "topic", number)
+        manager.delete("topic", number, now_ms=NOW_MS)
+
+    def left() -> int:
+        return len(list(tmp_path.glob("topic-*")))
+
+    works = manager.tick(NOW_MS + 1000)
+    assert left() == 3
+    run_work(works)
+    assert left() == 1
+    run_work(manager.tick(NOW_MS + 2000))
+    assert left() == 0
+
+
+def test_files_that_retention_gave_up_go_in_work_for_a_thread(tmp_path: Path) -> None:
+    manager = manager_at(tmp_path)
+    log = made(manager, "topic", count=9)
+    log.update_high_watermark(9)
+    log.advance_log_start_offset(9)
+    assert log.delete_old_segments(NOW_MS)
+    works = manager.tick(NOW_MS + 1000)
+    assert list(log.folder.glob("*.deleted"))
+    run_work(works)
+    assert not list(log.folder.glob("*.deleted"))
+
+
+def test_changed_configs_are_in_force_topic_by_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of a broker's config is one of all its topics."""
+    monkeypatch.setattr(log_manager, "_CONFIGS_AT_ONCE", 2)
+    configs = dict.fromkeys("abcde", CONFIG)
+    asked: list[str] = []
+
+    def config_of(topic: str) -> LogConfig:
+        asked.append(topic)
+        if configs[topic].retention_ms == 0:
+            raise ValueError("no number")
+        return configs[topic]
+
+    manager = LogManager([LogDir(tmp_path, UUID(int=1))], config_of=config_of)
+    manager.load(NOW_MS)
+    logs = [made(manager, topic, number) for topic in configs for number in range(2)]
+    asked.clear()
+    configs |= {"a": replace(CONFIG, retention_ms=0)} | {
+        topic: replace(CONFIG, retention_ms=7) for topic in "bcde"
+    }
+    assert [manager.change_configs("abcd"), manager.change_configs(()), manager.change_configs(())] == [
+        True,
+        False,
+        False,
+    ]
+    assert asked == ["a", "b", "c", "d"]
+    assert [log.config.retention_ms for log in logs] == [-1, -1, 7, 7, 7, 7, 7, 7, -1, -1]
+
+
+def test_producers_of_some_logs_expire_a_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at 20,000 producers of each of 200 logs takes a second."""
+    monkeypatch.setattr(log_manager, "_PRODUCERS_AS_A_SEGMENT", 1)
+    monkeypatch.setattr(log_manager, "MOST_DELETED_AT_ONCE", 2)
+    manager = LogManager(
+        [LogDir(tmp_path, UUID(int=1))],
+        config_of=lambda _topic: CONFIG,
+        producers=ProducerSettings(expiration_ms=1),
+    )
+    manager.load(NOW_MS)
+    logs = [made(manager, "topic", number) for number in range(3)]
+    for log in logs:
+        for producer_id in (1, 2):
+            batch = data("v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+            log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+
+    def known() -> list[int]:
+        return [len(log.producers.entries) for log in logs]
+
+    for left in ([0, 2, 2], [0, 0, 2], [0, 0, 0]):
+        run_work(manager.tick(NOW_MS + 30_000))
+        assert known() == left

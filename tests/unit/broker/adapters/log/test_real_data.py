@@ -17,7 +17,7 @@ from kquorum.broker.log.log_config import LogConfig
 from kquorum.broker.log.partition_log import Isolation
 from kquorum.wire.data_batch import Record
 from kquorum.wire.uuids import uuid_to_text
-from tests.support.broker.disk_logs import DIRECTORY_ID, all_bytes, data, records_in
+from tests.support.broker.disk_logs import DIRECTORY_ID, all_bytes, data, offset_for_time, records_in
 from tests.support.broker.real_data import REAL_FOLDERS, copied
 
 NOW_MS = 1_900_000_000_000
@@ -112,7 +112,7 @@ def test_a_log_goes_on_and_is_opened_again(real_data: Path, tmp_path: Path, name
             log.log_end_offset - 1, max_bytes=1, isolation=Isolation.LOG_END, at_least_one_batch=True
         )
         assert records_in(b"".join(map(bytes, found.pieces)))[-1].value == b"more"
-        assert log.offset_for_time(NOW_MS).offset == log.log_end_offset - 1
+        assert offset_for_time(log, NOW_MS).offset == log.log_end_offset - 1
 
 
 def bare(folder: Path) -> None:

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from kquorum.cli.commands.demo import record_feed
 from kquorum.cli.commands.demo.record_feed import KEYS, RECORDS_AT_A_TIME, RecordFeed
 from kquorum.cli.processes import wait_until
 
@@ -13,6 +14,7 @@ import json, sys
 for number, line in enumerate(sys.stdin):
     print(json.dumps({"partition": 0, "first_offset": number, "last_offset": number}), flush=True)
 """
+STALLS = "import sys, threading; sys.stdin.read(); threading.Event().wait()"
 GIVES_UP = "import sys; sys.stdin.readline(); sys.stderr.write('no leader\\n'); sys.exit(1)"
 
 
@@ -47,3 +49,10 @@ def test_a_producer_that_gives_up_is_said() -> None:
         assert wait_until(lambda: feed.error is not None, 30.0)
     assert "0 of" in (feed.wrong([]) or "")
     assert feed.error == "no leader"
+
+
+def test_a_producer_that_stalls_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_feed, "_STALLED_AFTER_S", 0.2)
+    with RecordFeed([sys.executable, "-c", STALLS]) as feed:
+        assert wait_until(lambda: feed.sent > 0, 30.0)
+    assert "got no acknowledgement" in (feed.wrong([]) or "")

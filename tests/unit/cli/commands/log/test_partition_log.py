@@ -291,3 +291,41 @@ def test_what_a_coordinator_of_transactions_wrote_is_shown(tmp_path: Path) -> No
     assert first["client_transaction_version"] == 2
     assert (second["transactional_id"], second["state"]) == ("orders-1", None)
     assert third["record_type"] == 7
+
+
+SMALL_FILES = ("00000000000000000000.index", "00000000000000000000.timeindex", "leader-epoch-checkpoint")
+
+
+@pytest.mark.parametrize("name", [*SMALL_FILES, "00000000000000000003.snapshot"])
+def test_a_sparse_file_does_not_fill_the_memory(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It took gigabytes, without an end."""
+    with (folder / name).open("ab") as file:
+        file.truncate(1 << 40)
+    assert run(["log", "verify", str(folder)]) == ExitStatus.IO_ERROR
+    told = capsys.readouterr().err
+    assert f"{name}: it has 1,099,511,627,776 bytes" in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [*SMALL_FILES, "00000000000000000000.log"])
+def test_a_link_in_the_folder_is_not_followed(
+    folder: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The writer of the folder chose where it leads; what is there was shown as damaged records."""
+    operators = tmp_path / "operators.log"
+    (folder / name).rename(operators)
+    (folder / name).symlink_to(operators)
+    commands = ["verify", "dump"] if name.endswith(".log") else ["verify"]
+    for command in commands:
+        assert run(["log", command, str(folder)]) == ExitStatus.IO_ERROR
+        assert f"{name}: it is a symbolic link" in capsys.readouterr().err
+
+
+def test_a_link_that_is_an_argument_is_followed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.log").symlink_to(folder / f"{0:020}.log")
+    request = PartitionDump(path=tmp_path / "link.log", as_json=True)
+    lines: list[str] = []
+    assert dump_partition(request, lines.append) is ExitStatus.OK
+    assert json.loads(lines[0])["offset"] == 0

@@ -1,0 +1,1 @@
+"""`kquorum acls`: list, add and remove access control entries."""

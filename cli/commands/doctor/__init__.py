@@ -1,0 +1,1 @@
+"""`kquorum doctor`: check a whole cluster and its folders."""

@@ -1,0 +1,1 @@
+"""`kquorum init`: write a commented config of a new cluster."""

@@ -1,0 +1,1 @@
+"""`kquorum log-dirs`: the log directories of brokers, and moves of replicas between them."""

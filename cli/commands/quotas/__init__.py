@@ -1,0 +1,1 @@
+"""`kquorum quotas`: list, set and remove quotas of users, client ids and addresses."""

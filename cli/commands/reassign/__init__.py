@@ -1,0 +1,1 @@
+"""`kquorum reassign`: move replicas of partitions to other brokers."""

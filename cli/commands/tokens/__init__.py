@@ -1,0 +1,1 @@
+"""`kquorum tokens`: list, create, renew and expire delegation tokens."""

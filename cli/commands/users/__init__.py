@@ -1,0 +1,1 @@
+"""`kquorum users`: list, add, alter and remove SCRAM credentials of users."""

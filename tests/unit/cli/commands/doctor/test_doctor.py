@@ -1,0 +1,96 @@
+"""`kquorum doctor`: the config, exit statuses, and clusters that are away."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kquorum.cli.main import run
+from kquorum.node.config.materialise import free_ports
+
+
+def write_config(folder: Path, *lines: str, node: str = "", port: int | None = None) -> Path:
+    path = folder / "quorum.toml"
+    listener = free_ports(1)[0] if port is None else port
+    path.write_text(
+        "\n".join(
+            [
+                '[cluster]\n"cluster.id" = "4L6g3nShT-eMCtK--X86sw"\n[defaults]',
+                '"controller.listener.names" = "CONTROLLER"',
+                *lines,
+                '[[nodes]]\n"node.id" = 1\n"process.roles" = "controller"',
+                f'"listeners" = "CONTROLLER://127.0.0.1:{listener}"',
+                f'"log.dirs" = "{folder}/node-1"',
+                node,
+            ]
+        )
+        + "\n"
+    )
+    path.chmod(0o600)
+    return path
+
+
+def doctor(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    status = run(["doctor", "-c", str(path), "--json", "--timeout-ms", "500", *options])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_a_config_that_cannot_be_used_has_a_finding_for_each_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_config(tmp_path, '"num.partition" = 3', '"log.retention.hours" = "soon"')
+    status, report = doctor(path, capsys)
+    assert status == 2
+    assert {each["check"] for each in report["findings"]} == {"config"}
+    assert len(report["findings"]) >= 2
+    assert any("num.partition" in each["found"] for each in report["findings"])
+    assert all(str(path) in each["place"] for each in report["findings"])
+
+
+def test_nodes_that_are_away_are_named_with_the_command_that_starts_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_config(tmp_path)
+    status, report = doctor(path, capsys)
+    assert status == 2
+    [silent] = [each for each in report["findings"] if each["check"] == "nodes"]
+    assert silent["place"] == "node 1"
+    assert f"kquorum start -c {path} --node 1" in silent["remedy"]
+    assert {"quorum", "nodes"} <= {each["check"] for each in report["findings"]}
+    assert "partitions" in report["not_checked"]
+
+
+def test_offline_asks_no_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_config(tmp_path)
+    status, report = doctor(path, capsys, "--offline")
+    assert status == 0
+    assert "nodes" not in report["checked"]
+    assert "folders" in report["not_checked"]
+    assert run(["format", "-c", str(path)]) == 0
+    status, report = doctor(path, capsys, "--offline", "--deep")
+    assert (status, report["verdict"]) == (0, "well")
+    assert report["checked"]["folders"] == "1 folder, read whole"
+    (tmp_path / "node-1").chmod(0o755)
+    status, report = doctor(path, capsys, "--offline")
+    assert (status, report["verdict"]) == (1, "warnings")
+
+
+def test_a_config_with_a_password_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_config(tmp_path, '"delegation.token.secret.key" = "geheim"')
+    assert doctor(path, capsys, "--offline")[0] == 0
+    path.chmod(0o644)
+    status, report = doctor(path, capsys, "--offline")
+    assert status == 1
+    assert f"`chmod 600 {path}`" in [each["remedy"] for each in report["findings"]]
+
+
+def test_the_table_names_what_was_not_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_config(tmp_path)
+    capsys.readouterr()
+    assert run(["doctor", "-c", str(path), "--timeout-ms", "500"]) == 2
+    told = capsys.readouterr().out
+    assert "not checked" in told
+    assert "problem: node 1" in told
+    assert told.rstrip().endswith("problems")
