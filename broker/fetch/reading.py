@@ -14,6 +14,7 @@ from kquorum.broker.fetch.sessions import FetchedPartition
 from kquorum.broker.fetch.waits import Wait
 from kquorum.broker.log.errors import LogError, OffsetOutOfRange
 from kquorum.broker.log.partition_log import AbortedTransaction, EpochEnd, Isolation
+from kquorum.broker.replica.isr import FollowerProgress
 from kquorum.broker.replica.partition import Partition, PartitionRead, TopicPartition, Wake
 from kquorum.wire.messages.error_codes import ErrorCode
 
@@ -87,6 +88,10 @@ class FetchedData:
     aborted: Sequence[AbortedTransaction] | None = None
     diverging: EpochEnd | None = None
     preferred_replica: int = UNKNOWN
+    rests: bool = False
+    """The reader has all there is: the partition need not be looked at before something happens to it."""
+    progress: FollowerProgress | None = None
+    """Of a follower for which it rests."""
 
     @property
     def has_to_be_told(self) -> bool:
@@ -145,7 +150,19 @@ def _read(
         answer.size_bytes = found.records.size_bytes
         if bounds.isolation is Isolation.COMMITTED:
             answer.aborted = found.records.aborted_transactions or ()
+        if not answer.size_bytes and asked.offset >= bound_of(partition, bounds.isolation):
+            _let_rest(answer, partition, bounds)
     return answer
+
+
+def _let_rest(answer: FetchedData, partition: Partition, bounds: FetchBounds) -> None:
+    """Each fetch of a follower out of the ISR counts: with one of them it may join. A consumer may be sent to another
+    replica at any time."""
+    if bounds.is_follower:
+        answer.progress = partition.followers.get(bounds.replica_id)
+        answer.rests = answer.progress is not None and bounds.replica_id in partition.isr_state.committed
+    else:
+        answer.rests = bounds.nearest is None
 
 
 def _preferred_replica(
@@ -239,17 +256,17 @@ class FetchWait(Wait):
         deadline_ms: int,
         answer: Callable[[], None],
         end: Callable[[], None],
+        *,
+        in_session: bool = False,
     ) -> None:
-        self._awaited = {
-            TopicPartition(each.asked.topic or "", each.asked.partition): _Awaited(
-                each.asked, each.asked.offset, 0
-            )
-            for each in waiting
-        }
+        """`in_session`: it is the session that hears of events."""
+        self._awaited: dict[TopicPartition, _Awaited] = {}
+        for each in waiting:
+            self.watch(each.asked)
         wakes_on = Wake.LOG_END if bounds.isolation is Isolation.LOG_END else Wake.HIGH_WATERMARK
         if bounds.tells_watermarks:
             wakes_on |= Wake.HIGH_WATERMARK
-        super().__init__(tuple(self._awaited), wakes_on | Wake.ROLE, deadline_ms)
+        super().__init__(() if in_session else tuple(self._awaited), wakes_on | Wake.ROLE, deadline_ms)
         self._bounds = bounds
         self._find = find
         self._answer = answer
@@ -257,6 +274,12 @@ class FetchWait(Wait):
         self._size_bytes = sum(self._count_again(now_ms, each) for each in self._awaited.values())
         self.has_enough = self._size_bytes >= bounds.min_bytes
         self.forget: Callable[[], None] = lambda: None
+
+    def watch(self, asked: FetchedPartition) -> None:
+        """A partition of the session that something happened to, if it is not known yet."""
+        key = TopicPartition(asked.topic or "", asked.partition)
+        if key not in self._awaited:
+            self._awaited[key] = _Awaited(asked, asked.offset, 0)
 
     def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
         if self._bounds.tells_watermarks and any(why & Wake.HIGH_WATERMARK for why in woken.values()):

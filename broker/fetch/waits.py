@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar, Final
 
 from kquorum.broker.replica.partition import TopicPartition, Wake
@@ -50,8 +50,13 @@ class Wait(ABC):
         """The broker stops: the client's connection ends."""
 
 
+Concerned = dict["Wait", dict[TopicPartition, Wake]]
+
+
 class Waits:
     def __init__(self) -> None:
+        self.of_sessions: Callable[[Mapping[TopicPartition, Wake]], Concerned] = lambda _woken: {}
+        """Which waits an event concerns besides those that name its partition: the fetch sessions know them."""
         self._of_partition: dict[TopicPartition, dict[Wait, None]] = {}
         self._open: set[Wait] = set()
         self._deadlines: list[tuple[int, int, Wait]] = []
@@ -115,7 +120,7 @@ class Waits:
 
     def wake(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> None:
         """Each wait is looked at once, however many of its partitions are woken."""
-        concerned: dict[Wait, dict[TopicPartition, Wake]] = {}
+        concerned = self.of_sessions(woken)
         for topic_partition, why in woken.items():
             for wait in self._of_partition.get(topic_partition, ()):
                 if wait.wakes_on & why:
