@@ -222,6 +222,11 @@ class KafkaConnection(asyncio.Protocol):
             raise NoCommonVersion(self.host, self.port, api_name(api_key), ours, theirs)
         return min(ours[1], theirs[1])
 
+    @property
+    def peer_versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """The lowest and highest version of each API of the peer; None as long as it was not asked."""
+        return self._peer_versions
+
     def offers(self, api_key: int) -> bool:
         """In any version, as the peer said; False as long as it was not asked."""
         return self._peer_versions is not None and api_key in self._peer_versions
