@@ -12,7 +12,7 @@ from kquorum.wire.data_batch import data_headers
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.record_batch import BatchHeader
 
-_AT_ONCE_BYTES: Final = 256 * 1024
+_AT_ONCE_BYTES: Final = 64 * 1024
 
 
 class ShardState(Enum):

@@ -623,3 +623,19 @@ def test_a_fetcher_keeps_nothing_of_topics_that_are_gone() -> None:
         stage.fetcher.remove(partition.topic_partition)
         sizes.add(len(stage.fetcher._names))
     assert max(sizes) <= 2 * FORGOTTEN_NAMES
+
+
+def test_a_reply_is_handled_partition_by_partition_and_what_left_meanwhile_gets_nothing() -> None:
+    stage = Stage(partitions=3)
+    stage.add()
+    stage.fetch()
+    partitions = tuple(data(index, records=batch(0, 5), high_watermark=1) for index in range(3))
+    topics = (FetchableTopicResponse(topic_id=TOPIC_ID, partitions=partitions),)
+    response = FetchResponse(session_id=stage.session_id, responses=topics)
+    steps = stage.fetcher.handling(stage.now_ms, response)
+    next(steps)
+    assert stage.request() is None
+    stage.fetcher.remove(stage.partitions[1].topic_partition)
+    assert len(list(steps)) == 2
+    assert [log.log_end_offset for log in stage.logs] == [1, 0, 1]
+    assert sorted(stage.read()) == [0, 2]

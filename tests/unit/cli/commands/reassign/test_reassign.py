@@ -225,3 +225,20 @@ def test_a_move_between_directories_alone_is_no_reassignment(
     assert reassign(served, "execute", str(path), "--json") == 0
     assert served.directories == {OTHER: "/disk2"}
     assert served.asked("AlterPartitionReassignmentsRequest") == []
+
+
+def test_a_list_that_is_too_long_for_a_config_becomes_all_replicas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kquorum.cli.commands.reassign.throttles._LONGEST_VALUE", 30)
+    monkeypatch.setattr("kquorum.cli.commands.reassign.reassign_client._AT_ONCE", 4)
+    served = AdministeredCluster(replicas={("orders", index): (11, 12) for index in range(6)})
+    path = tmp_path / "plan.json"
+    entries = [{"topic": "orders", "partition": index, "replicas": [12, 13]} for index in range(6)]
+    path.write_text(json.dumps({"version": 1, "partitions": entries}))
+    assert reassign(served, "execute", str(path), "--throttle", "5000") == 0
+    assert served.throttles[TOPIC, "orders"] == {
+        LEADER_REPLICAS: "*",
+        FOLLOWER_REPLICAS: "0:13,1:13,2:13,3:13,4:13,5:13",
+    }
+    assert len(served.asked("AlterPartitionReassignmentsRequest")) == 2
