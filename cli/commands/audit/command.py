@@ -18,6 +18,10 @@ COMMAND = Command(
             "kquorum audit data /var/lib/kafka/data --out audit",
             "kquorum audit data broker-1/data broker-2/data broker-3/data --out audit",
         ),
+        "partitions": (
+            "kquorum audit partitions audit replicas",
+            "kquorum audit partitions audit lag --group billing --topic orders",
+        ),
         "archive": (
             "kquorum audit archive kquorum-data --to /backup/audit",
             "kquorum audit archive /backup/audit --verify",

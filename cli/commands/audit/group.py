@@ -9,7 +9,16 @@ import typer
 from typer.core import TyperGroup
 
 from kquorum.cli.commands.audit.options import LOCAL, AuditOrLog, Engine, Master, Source, WhichEngine
-from kquorum.cli.commands.audit.question_commands import as_of, churn, diff, sql, timeline, unavailable, who
+from kquorum.cli.commands.audit.question_commands import (
+    as_of,
+    churn,
+    diff,
+    partitions,
+    sql,
+    timeline,
+    unavailable,
+    who,
+)
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.wire.near_names import near_names
 
@@ -409,6 +418,9 @@ audit_app.command("unavailable")(unavailable)
 
 
 audit_app.command("churn")(churn)
+
+
+audit_app.command("partitions")(partitions)
 
 
 audit_app.command("sql")(sql)

@@ -137,6 +137,12 @@ def opened_for_questions(
                 yield tables
 
 
+def check_is_audit(path: Path) -> None:
+    """Raises CliError for a folder that is no finished audit."""
+    if not is_audit(path):
+        raise CliError(f"{path} is no finished audit: there is no audit.json in it", status=ExitStatus.USAGE)
+
+
 def _engine(path: Path, engine: Engine | None, master: str) -> Engine:
     """Raises CliError for DuckDB where it cannot read the tables."""
     is_delta = is_audit(path) and manifest_of(path).table_format != "parquet"

@@ -1,6 +1,7 @@
 """The questions of `kquorum audit` as typed: options, and the answer that each asks for. `--help` imports this file."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -272,6 +273,51 @@ def churn(
     span = Span(since_ms=maybe_time_of("--since", since), until_ms=maybe_time_of("--until", until))
     with asking(path, source=source, engine=engine, master=master) as question:
         give(answer_churn(question, Churn(span=span, unit=by.value)), output, question.tables.progress)
+
+
+class PartitionQuestion(StrEnum):
+    HANGING = "hanging"
+    REPLICAS = "replicas"
+    LAG = "lag"
+    LEADERS = "leaders"
+    SINGLE_REPLICA = "single-replica"
+
+
+def partitions(
+    path: Annotated[
+        Path, typer.Argument(metavar="AUDIT", help="The folder of an audit with partitions (`audit data`).")
+    ],
+    question: Annotated[
+        PartitionQuestion,
+        typer.Argument(
+            help="hanging: transactions without an end; replicas: where replicas differ; lag: of a group at each "
+            "commit; leaders: who led when batches were written; single-replica: batches that a leader wrote while it "
+            "alone was in sync."
+        ),
+    ],
+    group: Annotated[str | None, typer.Option("--group", help="The group, for lag.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
+    source: Source = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+    csv: CsvTarget = None,
+    parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
+    master: Master = LOCAL,
+) -> None:
+    """Ask about the logs of partitions: hanging transactions, replicas that differ, lag, who led, single replicas."""
+    output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import check_is_audit, opened_for_questions
+    from kquorum.cli.commands.audit.questions.partitions import Partitions, answer_partitions
+
+    check_is_audit(path)
+    request = Partitions(
+        question=question.value, topic=topic, partition=partition, group=group, source=source
+    )
+    with opened_for_questions(path, source=None, engine=engine, master=master) as tables:
+        give(answer_partitions(tables, request), output, tables.progress)
 
 
 def sql(

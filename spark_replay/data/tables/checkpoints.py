@@ -8,16 +8,17 @@ from pyspark.sql.types import StructType
 
 from kquorum.spark_replay.data.data_table import LOG_DIR, PARTITION, TOPIC, DataTable, Row
 from kquorum.spark_replay.data.log_dirs import LogDir
+from kquorum.spark_replay.data.words import CLEANER, HIGH_WATERMARK, LOG_START, RECOVERY_POINT
 from kquorum.spark_replay.decode.files import is_regular, read_listed
 from kquorum.spark_replay.tables.building.columns import BOOLEAN, INT, LONG, STRING, column
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 # Of a log directory: for each partition an offset.
 OFFSET_FILES: Final = {
-    "replication-offset-checkpoint": "high_watermark",
-    "recovery-point-offset-checkpoint": "recovery_point",
-    "log-start-offset-checkpoint": "log_start",
-    "cleaner-offset-checkpoint": "cleaner",
+    "replication-offset-checkpoint": HIGH_WATERMARK,
+    "recovery-point-offset-checkpoint": RECOVERY_POINT,
+    "log-start-offset-checkpoint": LOG_START,
+    "cleaner-offset-checkpoint": CLEANER,
 }
 SCHEMA = StructType(
     [

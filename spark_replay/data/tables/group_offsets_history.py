@@ -8,7 +8,7 @@ from kquorum.spark_replay.data.data_table import LOG_DIR, Collector, DataTable, 
 from kquorum.spark_replay.data.log_dirs import PartitionFolder
 from kquorum.spark_replay.data.reading import DataBatch
 from kquorum.spark_replay.data.tables.data_batches import known
-from kquorum.spark_replay.data.tables.transactions import ABORTED, COMMITTED, OPEN
+from kquorum.spark_replay.data.words import ABORTED, COMMITTED, OPEN
 from kquorum.spark_replay.tables.building.columns import BOOLEAN, INT, LONG, STRING, column
 from kquorum.wire.data_batch import Record
 from kquorum.wire.errors import DecodeError

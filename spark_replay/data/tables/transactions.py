@@ -17,9 +17,9 @@ from kquorum.spark_replay.data.data_table import (
 from kquorum.spark_replay.data.log_dirs import PartitionFolder
 from kquorum.spark_replay.data.reading import DataBatch
 from kquorum.spark_replay.data.tables.data_batches import known
+from kquorum.spark_replay.data.words import ABORTED, COMMITTED, OPEN
 from kquorum.spark_replay.tables.building.columns import INT, LONG, STRING, column
 
-COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 SCHEMA = StructType(
     [
         LOG_DIR,
