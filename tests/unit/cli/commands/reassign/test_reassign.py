@@ -242,3 +242,11 @@ def test_a_list_that_is_too_long_for_a_config_becomes_all_replicas(
         FOLLOWER_REPLICAS: "0:13,1:13,2:13,3:13,4:13,5:13",
     }
     assert len(served.asked("AlterPartitionReassignmentsRequest")) == 2
+
+
+def test_nothing_is_planned_while_partitions_move(capsys: pytest.CaptureFixture[str]) -> None:
+    served = cluster()
+    served.moving[ORDERS] = ((11, 12), (12, 13))
+    assert reassign(served, "plan") == 1
+    assert "partitions are being moved: orders-0; wait for them" in capsys.readouterr().err
+    assert reassign(served, "plan", "--topic", "other") == 0
