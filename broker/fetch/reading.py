@@ -19,6 +19,8 @@ from kquorum.wire.messages.error_codes import ErrorCode
 
 CONSUMER: Final = -1
 UNKNOWN: Final = -1
+# Partitions that a wait begins to watch in one step: a Fetch names thousands.
+_IN_A_STEP: Final = 100
 NO_RECORDS: Final = b""
 
 Find = Callable[[FetchedPartition], Partition]
@@ -225,14 +227,13 @@ class FetchWait(Wait):
     """Until there are as many bytes as the reader wants, or one of its partitions has an error.
 
     `answer` reads again from the start: what there is then is answered, whatever was counted here. `has_enough`:
-    records came while the first reading was under way.
+    records, or an error, came while the first reading was under way.
     """
 
     operation = "Fetch"
 
     def __init__(
         self,
-        now_ms: int,
         waiting: Sequence[FetchedData],
         bounds: FetchBounds,
         find: Find,
@@ -240,23 +241,39 @@ class FetchWait(Wait):
         answer: Callable[[], None],
         end: Callable[[], None],
     ) -> None:
-        self._awaited = {
-            TopicPartition(each.asked.topic or "", each.asked.partition): _Awaited(
-                each.asked, each.asked.offset, 0
-            )
-            for each in waiting
-        }
         wakes_on = Wake.LOG_END if bounds.isolation is Isolation.LOG_END else Wake.HIGH_WATERMARK
         if bounds.tells_watermarks:
             wakes_on |= Wake.HIGH_WATERMARK
-        super().__init__(tuple(self._awaited), wakes_on | Wake.ROLE, deadline_ms)
+        partitions = [TopicPartition(each.asked.topic or "", each.asked.partition) for each in waiting]
+        super().__init__(partitions, wakes_on | Wake.ROLE, deadline_ms)
+        self._waiting = waiting
+        self._awaited: dict[TopicPartition, _Awaited] = {}
         self._bounds = bounds
         self._find = find
         self._answer = answer
         self._end = end
-        self._size_bytes = sum(self._count_again(now_ms, each) for each in self._awaited.values())
-        self.has_enough = self._size_bytes >= bounds.min_bytes
+        self._size_bytes = 0
+        self._has_failed = False
         self.forget: Callable[[], None] = lambda: None
+
+    @property
+    def has_enough(self) -> bool:
+        return self._has_failed or self._size_bytes >= self._bounds.min_bytes
+
+    def begin(self, now_ms: Callable[[], int], watch: Callable[[TopicPartition], None]) -> Iterator[None]:
+        """A partition is counted and watched in one step, so that nothing happens to it between the two."""
+        for number, (topic_partition, each) in enumerate(zip(self.partitions, self._waiting, strict=True)):
+            if number and number % _IN_A_STEP == 0:
+                yield
+            awaited = self._awaited[topic_partition] = _Awaited(each.asked, each.asked.offset, 0)
+            try:
+                self._size_bytes += self._count_again(now_ms(), awaited)
+            except LogError:
+                # Of a partition that was read in an earlier turn.
+                self._has_failed = True
+                return
+            watch(topic_partition)
+        self._waiting = ()
 
     def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
         if self._bounds.tells_watermarks and any(why & Wake.HIGH_WATERMARK for why in woken.values()):
