@@ -93,7 +93,7 @@ class Waits:
         )
 
     def add(self, wait: Wait, now_ms: Callable[[], int]) -> Iterator[None]:
-        """After its first look, which found that it has to wait. Its partitions are watched when all steps were taken."""
+        """After its first look, which found that it has to wait. All its partitions are watched after the last step."""
         if self._is_closed:
             wait.give_up()
             return

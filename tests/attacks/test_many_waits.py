@@ -89,7 +89,9 @@ def test_what_ends_at_one_time_is_answered_in_many_turns(end: Callable[[Table], 
     assert (table.answered, len(table.waits)) == (MANY, 0)
 
 
-def test_a_wait_is_looked_at_once_however_many_of_its_partitions_are_woken_and_in_parts_if_they_are_many() -> None:
+def test_a_wait_is_looked_at_once_however_many_of_its_partitions_are_woken_and_in_parts_if_they_are_many() -> (
+    None
+):
     table = Table()
     table.is_enough = False
     few, many = table.add(Costly(table, partitions=50)), table.add(Costly(table, partitions=250))
