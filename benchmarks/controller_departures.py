@@ -100,6 +100,7 @@ def measured(image: MetadataImage, name: str, *steps: Turns) -> dict[str, object
         "turns": len(seconds),
         "longest_turn_ms": max(seconds) * 1e3,
         "commit_seconds": cluster.commit_seconds - commit_before,
+        "longest_commit_ms": cluster.longest_commit_seconds * 1e3,
         "wall_seconds": wall,
         "followers_seconds": follower_seconds,
     }

@@ -8,7 +8,8 @@ ten brokers, so the broker leads 100,000 partitions and is in sync with 200,000 
 controller has its turns, as a driver gives them to it, until the broker is fenced and off them all. `--topics 330` is
 about as much as one decision may hold (10,000 records), and one turn. Each turn's records are decided,
 replayed, encoded and put into a batch with its checksum. The figures are the processor time of all turns, and the
-longest turn: for so long the leader answers no request.
+longest turn: for so long the leader answers no request. Garbage is collected as in a node: what is loaded is frozen
+first, and the state as it grows (`node.state_freeze`).
 
 "one by one" is the same work by the code for single partitions (PartitionChange, replay and codec of one record),
 over some of the partitions of the same image, in the same run. "followers" is what a standby takes to read and replay
@@ -43,6 +44,7 @@ from kquorum.metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VER
 from kquorum.metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from kquorum.metadata.image.topics import TopicImage, TopicsImage
 from kquorum.metadata.loader import MetadataLoader
+from kquorum.node.state_freeze import StateFreeze, freeze_what_is_loaded
 from kquorum.raft.batches import Accumulator
 from kquorum.wire.compression import CompressionCodec
 from kquorum.wire.log_batch import LogBatch
@@ -134,7 +136,9 @@ class Cluster:
         self.batches: list[LogBatch] = []
         self.controller.handle_leader_change(self.now_ms, NODE_ID, 1)
         self.batches += self.raft.accumulator.drain()
-        self.commit_seconds = 0.0
+        self.commit_seconds = self.longest_commit_seconds = 0.0
+        self.state_freeze = StateFreeze()
+        freeze_what_is_loaded()
 
     def fail(self, failing: int = FAILING) -> list[float]:
         """Only one broker's session ends. Answers the seconds of each turn."""
@@ -185,7 +189,10 @@ class Cluster:
         begin = time.process_time()
         if batches:
             self.controller.handle_commit(self.now_ms, batches)
-        self.commit_seconds += time.process_time() - begin
+            self.state_freeze.note(batches)
+        seconds = time.process_time() - begin
+        self.commit_seconds += seconds
+        self.longest_commit_seconds = max(self.longest_commit_seconds, seconds)
 
 
 def one_by_one(cluster: Cluster, count: int) -> dict[str, float]:
@@ -262,6 +269,7 @@ def run(arguments: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
                 "turns": len(seconds),
                 "longest_turn_ms": max(seconds) * 1e3,
                 "commit_seconds": cluster.commit_seconds,
+                "longest_commit_ms": cluster.longest_commit_seconds * 1e3,
                 "followers_seconds": follower_seconds,
                 "times_faster_than_one_by_one": sum(plain.values()) / (total / records * 1e6),
             }

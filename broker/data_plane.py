@@ -112,6 +112,7 @@ class DataPlane:
 
     def __post_init__(self) -> None:
         self.slices = Slices(self.now_ms, self.later)
+        self.waits.of_sessions = self.sessions.note
 
     def find(
         self, image: MetadataImage, topic: str, partition: int, topic_id: UUID | None = None

@@ -1,7 +1,7 @@
 """How a server answers ApiVersions (`ApiVersionsRequest.json`; KIP-35, KIP-511, KIP-584)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kquorum.wire.message_codec import encode
@@ -51,12 +51,25 @@ class ServerFeatures:
 NO_FEATURES = ServerFeatures()
 
 
+# The lowest and the highest version of APIs.
+Ranges = Mapping[int, tuple[int, int]]
+
+
 class ApiVersionsAnswers:
-    """Encoded answers, kept until the features change: every client asks, and often."""
+    """Encoded answers, kept until the features or the other node's ranges change: every client asks, and often."""
 
-    __slots__ = ("_encoded", "_features", "_ranges")
+    __slots__ = ("_elsewhere", "_encoded", "_features", "_present", "_ranges")
 
-    def __init__(self, supported: Mapping[ApiKey, tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        supported: Mapping[ApiKey, tuple[int, int]],
+        answered_elsewhere: Callable[[], Ranges | None] = lambda: None,
+    ) -> None:
+        """`answered_elsewhere` has the APIs that another node answers, in the versions which that node offers: clients
+        see the versions that both know, and no API without any. It is the same object as long as nothing has
+        changed."""
+        self._elsewhere = answered_elsewhere
+        self._present: Ranges | None = None
         ranges = dict(supported)
         ranges[ApiKey.API_VERSIONS] = supported_versions(ApiKey.API_VERSIONS)
         if ApiKey.PRODUCE in ranges:
@@ -84,11 +97,23 @@ class ApiVersionsAnswers:
         if features is not self._features and features != self._features:
             self._encoded.clear()
             self._features = features
+        elsewhere = self._elsewhere()
+        if elsewhere is not self._present:
+            self._encoded.clear()
+            self._present = elsewhere
         encoded = self._encoded.get((version, error_code))
         if encoded is None:
             body = encode(self._response(version, error_code), version)
             encoded = self._encoded[version, error_code] = EncodedBody(body)
         return encoded
+
+    def _offered(self) -> Iterator[tuple[ApiKey, tuple[int, int]]]:
+        present = self._present or {}
+        for api_key, ours in self._ranges:
+            theirs = present.get(api_key, ours)
+            lowest, highest = max(ours[0], theirs[0]), min(ours[1], theirs[1])
+            if lowest <= highest:
+                yield api_key, (lowest, highest)
 
     def _response(self, version: int, error_code: ErrorCode) -> ApiVersionsResponse:
         if error_code is ErrorCode.invalid_request:
@@ -97,7 +122,7 @@ class ApiVersionsAnswers:
             error_code=error_code,
             api_keys=tuple(
                 ApiVersion(api_key=api_key, min_version=lowest, max_version=highest)
-                for api_key, (lowest, highest) in self._ranges
+                for api_key, (lowest, highest) in self._offered()
             ),
             finalized_features_epoch=self._features.finalized_epoch,
             finalized_features=tuple(

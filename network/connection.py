@@ -4,6 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from kquorum.network.errors import (
@@ -40,6 +41,8 @@ MAX_RESPONSE_ELEMENTS = 5_000_000
 UNSECURED = ClientSecurity()
 _CORRELATION_ID_MASK = 0x7FFF_FFFF
 T = TypeVar("T")
+# Takes the response, or None and what went wrong.
+OnOutcome = Callable[[Any, Exception | None], None]
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -63,7 +66,7 @@ class KafkaConnection(asyncio.Protocol):
         self._decoder = FrameDecoder(MAX_RESPONSE_BYTES)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._pending: dict[int, tuple[Callable[[bytes], Any], asyncio.Future[Any]]] = {}
+        self._pending: dict[int, tuple[Callable[[bytes], Any], asyncio.Future[Any] | OnOutcome]] = {}
         self._last_correlation_id = 0
         self._lost_reason: str | None = None
         self._loss: type[ConnectionLost] = ConnectionLost
@@ -135,30 +138,44 @@ class KafkaConnection(asyncio.Protocol):
         Cancelling the future drops the response when it comes. Raises UnsupportedVersion before anything is
         sent.
         """
-
-        def read(frame: bytes) -> R:
-            try:
-                return decode_response(type(request), version, frame, MAX_RESPONSE_ELEMENTS)
-            except TooManyElements:
-                raise TooManyElements(
-                    f"the answer of {self.host}:{self.port} to {api_name(request.api_key)} has more than "
-                    f"{MAX_RESPONSE_ELEMENTS} entries, which is the most that is read; ask for less at once, or check "
-                    "that this is a server of your cluster"
-                ) from None
-
         future: asyncio.Future[R] = self._loop.create_future()
         if self._lost_reason is not None:
             future.set_exception(self._loss(self.host, self.port, self._lost_reason))
             return future
+        correlation_id = self._write(request, version, header_fields)
+        self._pending[correlation_id] = (partial(self._read, type(request), version), future)
+        return future
+
+    def ask(self, request: Request[R], version: int, on_outcome: OnOutcome) -> None:
+        """As `send_request`, without a future: the outcome comes in the turn of the loop in which the response does, or
+        in a later one, never before this returns."""
+        if self._lost_reason is not None:
+            self._loop.call_soon(on_outcome, None, self._loss(self.host, self.port, self._lost_reason))
+            return
+        correlation_id = self._write(request, version)
+        self._pending[correlation_id] = (partial(self._read, type(request), version), on_outcome)
+
+    def _read(self, cls: type[Request[R]], version: int, frame: bytes) -> R:
+        try:
+            return decode_response(cls, version, frame, MAX_RESPONSE_ELEMENTS)
+        except TooManyElements:
+            raise TooManyElements(
+                f"the answer of {self.host}:{self.port} to {api_name(cls.api_key)} has more than "
+                f"{MAX_RESPONSE_ELEMENTS} entries, which is the most that is read; ask for less at once, or check "
+                "that this is a server of your cluster"
+            ) from None
+
+    def _write(
+        self, request: Request[R], version: int, header_fields: tuple[tuple[int, bytes], ...] = ()
+    ) -> int:
         correlation_id = self._next_correlation_id()
         fields = (*self._header_fields, *header_fields)
         frame = encode_frame(
             encode_request(request.api_key, version, correlation_id, self._client_id, request, fields)
         )
-        self._pending[correlation_id] = (read, future)
         assert self._transport is not None
         self._transport.write(frame)
-        return future
+        return correlation_id
 
     async def call(
         self,
@@ -204,6 +221,11 @@ class KafkaConnection(asyncio.Protocol):
         if theirs is None or max(ours[0], theirs[0]) > min(ours[1], theirs[1]):
             raise NoCommonVersion(self.host, self.port, api_name(api_key), ours, theirs)
         return min(ours[1], theirs[1])
+
+    @property
+    def peer_versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """The lowest and highest version of each API of the peer; None as long as it was not asked."""
+        return self._peer_versions
 
     def offers(self, api_key: int) -> bool:
         """In any version, as the peer said; False as long as it was not asked."""
@@ -254,14 +276,21 @@ class KafkaConnection(asyncio.Protocol):
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
             raise DecodeError(f"a response has correlation id {correlation_id}, which no request has")
-        read, future = pending
-        if future.done():
+        read, waiting = pending
+        if isinstance(waiting, asyncio.Future) and waiting.done():
             return
+        response, trouble = None, None
         try:
-            future.set_result(read(frame))
-        except Exception as error:  # noqa: BLE001 - the task that awaits this response must get any error
+            response = read(frame)
+        except Exception as error:  # noqa: BLE001 - who waits for this response must get any error
             # The frame ended where it should, so only this response is unreadable.
-            future.set_exception(error)
+            trouble = error
+        if not isinstance(waiting, asyncio.Future):
+            waiting(response, trouble)
+        elif trouble is None:
+            waiting.set_result(response)
+        else:
+            waiting.set_exception(trouble)
 
     def _lose(self, reason: str, loss: type[ConnectionLost] = ConnectionLost) -> None:
         if self._lost_reason is not None:
@@ -275,9 +304,12 @@ class KafkaConnection(asyncio.Protocol):
         else:
             self._transport.close()
         pending, self._pending = self._pending, {}
-        for _, future in pending.values():
-            if not future.done():
-                future.set_exception(loss(self.host, self.port, reason))
+        for _, waiting in pending.values():
+            lost = loss(self.host, self.port, reason)
+            if not isinstance(waiting, asyncio.Future):
+                self._loop.call_soon(waiting, None, lost)
+            elif not waiting.done():
+                waiting.set_exception(lost)
 
     def _next_correlation_id(self) -> int:
         """Counts through the positive int32s; 2^31 requests on, the first ones are answered."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from kquorum.network.acceptance import accept_at, close_connections
-from kquorum.network.api_versions import NO_FEATURES, ApiVersionsAnswers, ServerFeatures
+from kquorum.network.api_versions import NO_FEATURES, ApiVersionsAnswers, Ranges, ServerFeatures
 from kquorum.network.authentication import SASL_VERSIONS
 from kquorum.network.bounded_log import BoundedLog
 from kquorum.network.connection_quota import CreationRate
@@ -64,6 +64,7 @@ class KafkaServer:
         shared: SharedLimits | None = None,
         is_protected: bool = False,
         admission: Admission = admit_all,
+        answered_elsewhere: Callable[[], Ranges | None] = lambda: None,
     ) -> None:
         _check_supported(supported)
         served = SASL_VERSIONS | dict(supported)
@@ -77,7 +78,7 @@ class KafkaServer:
             supported=offered,
             features=features,
             limits=limits,
-            api_versions=ApiVersionsAnswers(served),
+            api_versions=ApiVersionsAnswers(served, answered_elsewhere),
             security=security or UNSECURED,
             shared=shared or SharedLimits(),
             warnings=BoundedLog(logging.getLogger("network.server"), time.monotonic),

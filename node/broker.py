@@ -12,7 +12,7 @@ from uuid import UUID
 
 from kquorum.broker.adapters.clean_shutdown import previous_broker_epoch
 from kquorum.broker.adapters.delayed_operation import LoopDelayedOperation
-from kquorum.broker.adapters.forwarding import Forwarder
+from kquorum.broker.adapters.forwarding import ForwardedRanges, Forwarder
 from kquorum.broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRunner, RequestManager
 from kquorum.broker.adapters.listener import BrokerListener
 from kquorum.broker.adapters.log_dirs import LogDirWatch
@@ -308,6 +308,7 @@ class BrokerRole:
             lambda: server_features(self._cache.image, SUPPORTED_FEATURES, self._member.driver.kraft_version),
             image=lambda: self._cache.image,
             now_ms=self._clock.now_ms,
+            answered_elsewhere=ForwardedRanges(lambda: self._member.controller_versions),
             times=self.request_times,
         )
         for server in servers:

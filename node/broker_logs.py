@@ -4,11 +4,12 @@ import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from kquorum.broker.adapters.log.disk_log import DiskLog
-from kquorum.broker.adapters.log.log_manager import DiskWork, LogManager
+from kquorum.broker.adapters.log.log_manager import DiskWork, LogManager, OpeningWork
 from kquorum.broker.log.errors import KafkaStorageError
 from kquorum.broker.replica.partition import TopicPartition
 from kquorum.metadata.image.directories import is_reserved
@@ -17,6 +18,8 @@ from kquorum.storage.errors import EnvironmentFault
 log = logging.getLogger("broker.log_manager")
 
 TICK_EVERY_S = 1.0
+# So many new logs are made before the first of them is used.
+_OPENED_TOGETHER = 8
 
 
 class CleanerPace:
@@ -53,6 +56,10 @@ class BrokerLogs:
         self._tasks: list[asyncio.Task[None]] = []
         self._running = set[asyncio.Future[None]]()
         self._flushes = set[asyncio.Task[None]]()
+        self._to_open: deque[tuple[TopicPartition, OpeningWork]] = deque()
+        self._opening: asyncio.Task[None] | None = None
+        # Called when the files of some logs are made, or could not be.
+        self.on_made: Callable[[Sequence[TopicPartition]], None] = lambda _made: None
         self._is_changing = False
         self.preferred: Callable[[TopicPartition], UUID | None] = lambda _partition: None
         """The directory that an administrator asked for before there was a log."""
@@ -61,6 +68,47 @@ class BrokerLogs:
     def manager(self) -> LogManager:
         return self._manager
 
+    def begin_opening(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        *,
+        directory_id: UUID,
+        is_new: bool,
+        leader_epoch: int | None,
+    ) -> bool:
+        """In a thread, one after the other: making the files of a log waits for the disk several times."""
+        work = self._manager.begin_opening(
+            *topic_partition,
+            topic_id,
+            now_ms=self._now_ms(),
+            directory_id=self._directory_for(topic_partition, directory_id),
+            is_new=is_new,
+            leader_epoch=leader_epoch,
+        )
+        if work is None:
+            return True
+        self._to_open.append((topic_partition, work))
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._open_all(), name="log-opening")
+        return False
+
+    async def _open_all(self) -> None:
+        while self._to_open:
+            some = [self._to_open.popleft() for _ in range(min(len(self._to_open), _OPENED_TOGETHER))]
+            try:
+                await self._finish([work for _, work in some])
+            except Exception:
+                # `open` then says for each of them what is wrong.
+                log.exception("new logs could not be made")
+            self.on_made([topic_partition for topic_partition, _ in some])
+        self._opening = None
+
+    def _directory_for(self, topic_partition: TopicPartition, directory_id: UUID) -> UUID:
+        """For a log that is not there yet: where an administrator wants it, if the controller leaves that open."""
+        preferred = self.preferred(topic_partition)
+        return preferred if preferred is not None and is_reserved(directory_id) else directory_id
+
     def open(
         self, topic_partition: TopicPartition, topic_id: UUID, *, directory_id: UUID, is_new: bool
     ) -> DiskLog:
@@ -68,9 +116,7 @@ class BrokerLogs:
         if manager.get(*topic_partition) is None:
             future = manager.futures.get(topic_partition)
             if future is None:
-                preferred = self.preferred(topic_partition)
-                if preferred is not None and is_reserved(directory_id):
-                    directory_id = preferred
+                directory_id = self._directory_for(topic_partition, directory_id)
             elif future.topic_id == topic_id and (
                 directory_id == future.directory_id or not manager.offline_dirs
             ):
@@ -150,9 +196,10 @@ class BrokerLogs:
         if not self._tasks:
             return
         self._manager.cancel_cleaning()
-        for task in self._tasks:
+        tasks = [*self._tasks, *(() if self._opening is None else (self._opening,))]
+        for task in tasks:
             task.cancel()
-        await asyncio.wait(self._tasks)
+        await asyncio.wait(tasks)
         if self._running:
             await asyncio.wait(self._running)
         await asyncio.to_thread(self._manager.close, broker_epoch)

@@ -96,6 +96,7 @@ class BrokerData:
         self.moves = self._new_moves()
         self._full_disk = FullDisk(config.node_id, self._assign_directory)
         self.replicas = self._new_replicas()
+        self.logs.on_made = self._handle_made
         self.producer_ids = ProducerIds(config.node_id)
         self.groups = self._new_groups(random_source)
         self.transactions = self._new_transactions()
@@ -108,6 +109,7 @@ class BrokerData:
             [self.groups, self.transactions],
             self.moves,
             self._take_turn,
+            on_tick=self._sync_fetchers,
         )
         self.plane = self._new_plane(waits, random_source)
         self._fetchers = self._new_fetchers(broker_epoch)
@@ -415,6 +417,14 @@ class BrokerData:
     def _settle(self) -> None:
         self._fetchers.sync()
         self._runner.settle_soon()
+
+    def _handle_made(self, made: Sequence[TopicPartition]) -> None:
+        for topic_partition in made:
+            self.replicas.log_made(topic_partition)
+        self._runner.settle_soon()
+
+    def _sync_fetchers(self) -> None:
+        self._fetchers.sync()
 
     def _handle_fetched(self) -> None:
         self.replicas.fetcher_answered()

@@ -25,10 +25,14 @@ def _commit() -> str:
 _COMMIT: Final = _commit()
 
 
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def host_facts(folders: Iterable[Path]) -> HostFacts:
     """Asks the file systems, which may take long: in a thread."""
     return HostFacts(
-        now_ms=time.time_ns() // 1_000_000,
+        now_ms=wall_clock_ms(),
         version=_version(),
         open_files=_open_files(),
         max_open_files=_max_open_files(),

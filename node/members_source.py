@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kquorum.metadata.grpc.quorum.service import BrokerLife, HostFacts, NodeStatus
 from kquorum.metadata.grpc.source import NotTheLeader
 from kquorum.metadata.members import BrokerProgress, progress_of_brokers
-from kquorum.node.host_facts import host_facts
+from kquorum.node.host_facts import host_facts, wall_clock_ms
 from kquorum.node.observability.health import why_not_ready
 from kquorum.node.running_node import RunningNode
 from kquorum.raft.errors import NotLeaderError
@@ -17,6 +18,7 @@ class NodeMembersSource:
 
     def __init__(self, node: RunningNode) -> None:
         self._node = node
+        self._looking: asyncio.Task[HostFacts] | None = None
 
     def describe_node(self) -> NodeStatus:
         node, freshness = self._node, self._node.commits.freshness()
@@ -35,10 +37,14 @@ class NodeMembersSource:
         )
 
     async def host_facts(self) -> HostFacts:
-        config = self._node.config
-        folders = dict.fromkeys((config.metadata_log_dir, *config.log_dirs))
-        # In a thread: a disk that does not answer must not hold up the node.
-        return await asyncio.to_thread(host_facts, folders)
+        """One look at a time, in a thread: a disk that does not answer holds up neither the node nor, however many
+        clients ask, more than one thread."""
+        if self._looking is None or self._looking.done():
+            config = self._node.config
+            folders = dict.fromkeys((config.metadata_log_dir, *config.log_dirs))
+            self._looking = asyncio.create_task(asyncio.to_thread(host_facts, folders))
+        found = await asyncio.shield(self._looking)
+        return replace(found, now_ms=wall_clock_ms())
 
     def leader_epoch(self) -> int:
         return self._node.member.driver.leader_epoch

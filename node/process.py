@@ -19,6 +19,7 @@ from kquorum.node.logs import NodeLogging, ready_log
 from kquorum.node.logs import log as notable_log
 from kquorum.node.loop_watch import LoopWatch
 from kquorum.node.security import check_security
+from kquorum.node.state_freeze import freeze_what_is_loaded
 from kquorum.raft.adapters.clock import MonotonicWallClock
 from kquorum.storage.errors import EnvironmentFault
 from kquorum.storage.file_system import POSIX
@@ -27,9 +28,6 @@ log = logging.getLogger("node")
 
 # The loop, the thread of the disk and that of snapshots have one file each open for a moment, or a folder.
 _SPARE_DESCRIPTORS = 8
-# So many objects more than at the last collection, and the collector runs: some 2 ms. A request of a batch of 256 keeps
-# some fifty objects until it is answered; with Python's 700 a tenth of a busy leader's time went into looking at them.
-_YOUNG_OBJECTS = 20_000
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -200,11 +198,7 @@ class _Life:
         return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)
 
     def _announce(self) -> None:
-        # What was loaded so far stays: the collector is not to go through all of it while requests wait
-        # (`node.state_freeze` for what comes later).
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_YOUNG_OBJECTS)
+        freeze_what_is_loaded()
         config = self._config
         served = [
             *(config.controller_listeners if config.is_controller else ()),

@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kquorum.metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from kquorum.metadata.adapters.snapshot_manager import SnapshotManager
@@ -110,6 +110,7 @@ class QuorumMember:
             quorum_annotation=self.states.quorum_annotation,
         )
         self._channels: list[ControllerChannel] = []
+        self._controller_versions: Mapping[int, tuple[int, int]] | None = None
         self.leader_observers: list[LeaderObserver] = []
         self._watched: ObservedStateMachine | None = None
         self._disk_is_free = True
@@ -144,6 +145,15 @@ class QuorumMember:
         self._channels.append(channel)
         self.leader_observers.append(channel.handle_leader_change)
         return channel
+
+    @property
+    def controller_versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """The versions of each API that the active controller offers, as it last said on any channel; None before."""
+        for channel in self._channels:
+            if channel.controller_versions is not None:
+                self._controller_versions = channel.controller_versions
+                break
+        return self._controller_versions
 
     @property
     def idle_interval_ms(self) -> int:

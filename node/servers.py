@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.quota_precedence import ConnectionRates
-from kquorum.network.api_versions import ServerFeatures
+from kquorum.network.api_versions import Ranges, ServerFeatures
 from kquorum.network.request_times import RequestTimes
 from kquorum.network.requests import Admission, admit_all
 from kquorum.network.security.listener_security import ListenerSecurity
@@ -50,6 +50,7 @@ def kafka_servers(
     image: Callable[[], MetadataImage],
     now_ms: Callable[[], int],
     admission: Admission = admit_all,
+    answered_elsewhere: Callable[[], Ranges | None] = lambda: None,
     times: RequestTimes,
 ) -> list[KafkaServer]:
     """`image` has the credentials of users and the quotas of addresses. Raises SecurityConfigError, which
@@ -70,6 +71,7 @@ def kafka_servers(
             shared=shared,
             is_protected=is_protected(config, listener, len(listeners)),
             admission=admission,
+            answered_elsewhere=answered_elsewhere,
         )
         for listener in listeners
     ]

@@ -18,12 +18,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kquorum.spark_replay.audit_folder import (
+from kquorum.spark_replay.audit_folder import read_table
+from kquorum.spark_replay.audit_manifest import (
     AuditedSource,
     AuditManifest,
     member_of_files,
-    read_table,
     remove_manifest,
+    shown_files,
     write_manifest,
 )
 from kquorum.spark_replay.decode.bases import StateBase, state_bases
@@ -32,7 +33,7 @@ from kquorum.spark_replay.decode.split_facts import STATEFUL, LogBounds, SplitFa
 from kquorum.spark_replay.decode.splits import DEFAULT_SPLIT_BYTES
 from kquorum.spark_replay.session import plans_for
 from kquorum.spark_replay.staging import STAGED
-from kquorum.spark_replay.table_files import Destination, hadoop_path, shown_files, write_empty, write_tables
+from kquorum.spark_replay.table_files import Destination, hadoop_path, write_empty, write_tables
 from kquorum.spark_replay.tables.building.audit_table import AuditTable, TableInputs
 from kquorum.spark_replay.tables.building.registry import SCANNED, TABLES
 from kquorum.spark_replay.tables.building.state import (

@@ -1,62 +1,16 @@
-"""A folder of audit tables, and `audit.json` in it, which says what the tables were made from.
+"""The tables of a finished audit in Spark."""
 
-The file is written last: a folder without it is no finished audit.
-"""
-
-import json
-import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kquorum.private_files import replacing
-from kquorum.regular_files import read_regular
-from kquorum.spark_replay.decode.bases import StateBase
-from kquorum.spark_replay.decode.json_values import check_values
-from kquorum.spark_replay.decode.members import Member, member_of
-from kquorum.spark_replay.decode.sources import AUDIT_MANIFEST, STREAM_FOLDER, LogFile
+from kquorum.spark_replay.audit_manifest import AuditedSource, AuditManifest, read_manifest, table_folder
+from kquorum.spark_replay.data.registry import DATA_TABLES
+from kquorum.spark_replay.engine.on_spark import SparkFrame
 from kquorum.spark_replay.table_files import hadoop_path
 from kquorum.spark_replay.tables.building.registry import TABLES
-
-MANIFEST: Final = AUDIT_MANIFEST
-FORMAT: Final = 1
-# Below a stream's STREAM_FOLDER: a folder for each refresh, which is an audit by itself.
-VERSIONS_FOLDER: Final = "versions"
-# Spark would load any class of that name.
-TABLE_FORMATS: Final = ("parquet", "delta")
-
-
-class NoAudit(Exception):
-    """The folder holds no finished audit, or one of a version unknown to us; the message says which."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedSource:
-    """One log of the audit: its files, who wrote them, where its state begins, and where the log itself reaches.
-
-    `start_offset` and `end_offset` (exclusive) are of the whole batches in the segments; None without any.
-    """
-
-    source: str
-    files: tuple[LogFile, ...]
-    member: Member
-    base: StateBase
-    start_offset: int | None
-    end_offset: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditManifest:
-    """What `audit.json` says. `inputs` are the paths as the user gave them; `rows` are counted for each table."""
-
-    inputs: tuple[str, ...]
-    made_ms: int
-    sources: tuple[AuditedSource, ...]
-    rows: Mapping[str, int]
-    table_format: str = "parquet"
 
 
 class AuditTables:
@@ -68,8 +22,16 @@ class AuditTables:
         self.manifest = manifest
 
     def table(self, name: str) -> DataFrame:
-        """One table by its name in `registry.TABLES`; KeyError for another."""
+        """One table by its name in `TABLES` or `DATA_TABLES`; KeyError for another."""
         return read_table(self.spark, self.folder, name, self.manifest.table_format)
+
+    def frame(self, name: str) -> SparkFrame:
+        """As `table`, for questions."""
+        return SparkFrame(self.table(name))
+
+    def values(self, rows: Sequence[tuple[Any, ...]], columns: Mapping[str, str]) -> SparkFrame:
+        schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        return SparkFrame(self.spark.createDataFrame(list(rows), schema))
 
     def source(self, name: str) -> AuditedSource:
         (found,) = (each for each in self.manifest.sources if each.source == name)
@@ -81,105 +43,11 @@ def open_audit(spark: SparkSession, folder: Path) -> AuditTables:
     return AuditTables(spark, folder, read_manifest(folder))
 
 
-def is_audit(folder: Path) -> bool:
-    return (folder / MANIFEST).is_file()
-
-
 def read_table(spark: SparkSession, folder: Path, name: str, table_format: str = "parquet") -> DataFrame:
     """One table of an audit, with the columns and comments of its schema."""
-    schema = TABLES[name].schema
+    schema = (TABLES.get(name) or DATA_TABLES[name]).schema
     path = table_folder(folder, name)
     # Spark puts the columns of folders (`source=...`) last.
     if table_format != "parquet":  # Delta knows its columns, and takes no schema; comments are ours
         return spark.read.format(table_format).load(str(path)).to(schema)
     return spark.read.schema(schema).parquet(hadoop_path(path)).select(*schema.fieldNames())
-
-
-def table_folder(folder: Path, name: str) -> Path:
-    """Where a table's files lie. Raises NoAudit if a symbolic link leads out of the audit.
-
-    A stream's tables are links which a refresh swings over, and a reader keeps those that it opened. They stay within
-    the folder, and those of a version of the stream within the folder of the stream; below them nothing is a link.
-    """
-    path = _within(folder, name)
-    if path.is_dir():
-        _check_no_links(path)
-    return path
-
-
-def _within(folder: Path, name: str) -> Path:
-    whole = folder.resolve()
-    path = (whole / name).resolve()
-    if whole.parts[-3:-1] == (STREAM_FOLDER, VERSIONS_FOLDER):
-        whole = whole.parents[2]
-    if not path.is_relative_to(whole):
-        raise NoAudit(f"{folder / name} is a symbolic link to {path}, outside the audit; it is not followed")
-    return path
-
-
-def _check_no_links(folder: Path) -> None:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_symlink():
-                raise NoAudit(f"{entry.path} is a symbolic link; it is not followed")
-            if entry.is_dir():
-                _check_no_links(Path(entry.path))
-
-
-def read_manifest(folder: Path) -> AuditManifest:
-    """Raises NoAudit."""
-    path = folder / MANIFEST
-    try:
-        content = json.loads(read_regular(_within(folder, MANIFEST)))
-        if content["format"] != FORMAT:
-            raise NoAudit(
-                f"{path} is of format {content['format']}; this program reads {FORMAT}: build it again"
-            )
-        return _manifest(content)
-    except FileNotFoundError:
-        raise NoAudit(f"{folder} holds no finished audit: there is no {MANIFEST} in it") from None
-    except OSError as error:
-        raise NoAudit(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise NoAudit(f"{path} cannot be read: {error!r}; build the audit again") from error
-
-
-def write_manifest(folder: Path, manifest: AuditManifest) -> None:
-    """Whole or not at all."""
-    with replacing(folder / MANIFEST) as file:
-        file.write(json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1).encode())
-
-
-def remove_manifest(folder: Path) -> None:
-    """Before tables are replaced: from here on the folder is no finished audit."""
-    (folder / MANIFEST).unlink(missing_ok=True)
-
-
-def member_of_files(files: tuple[LogFile, ...]) -> Member:
-    """Whose log these files of one source are."""
-    return member_of(Path(files[0].path).parent)
-
-
-def _manifest(content: dict[str, Any]) -> AuditManifest:
-    manifest = AuditManifest(
-        inputs=tuple(content["inputs"]),
-        made_ms=content["made_ms"],
-        sources=tuple(_source(each) for each in content["sources"]),
-        rows=content["rows"],
-        table_format=content["table_format"],
-    )
-    check_values(manifest)
-    if manifest.table_format not in TABLE_FORMATS:
-        raise ValueError(f"table_format is {manifest.table_format!r}, not one of {', '.join(TABLE_FORMATS)}")
-    return manifest
-
-
-def _source(content: dict[str, Any]) -> AuditedSource:
-    return AuditedSource(
-        source=content["source"],
-        files=tuple(LogFile.from_json(file) for file in content["files"]),
-        member=Member(**content["member"]),
-        base=StateBase(**content["base"]),
-        start_offset=content["start_offset"],
-        end_offset=content["end_offset"],
-    )

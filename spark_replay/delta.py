@@ -17,7 +17,7 @@ from typing import Final
 import pyspark
 from pyspark.sql import SparkSession
 
-from kquorum.spark_replay.audit_folder import read_manifest, remove_manifest, write_manifest
+from kquorum.spark_replay.audit_manifest import read_manifest, remove_manifest, write_manifest
 from kquorum.spark_replay.tables.building.registry import TABLES
 
 DELTA: Final = "delta"

@@ -6,7 +6,7 @@ sees; elsewhere the data source is the way. Spark reads the files as its own: th
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +49,6 @@ _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 def hadoop_path(path: Path) -> str:
     """For Spark's readers, which take a path for a pattern: `q[1]` would be the folder `q1`. The writers do not."""
     return _GLOB.sub(r"\\\1", str(path))
-
-
-def shown_files(folder: Path, *, is_deep: bool = False) -> Iterator[Path]:
-    """The Parquet files that Spark reads there; hidden ones are not finished."""
-    found = folder.rglob("*.parquet") if is_deep else folder.glob("*.parquet")
-    return (path for path in found if not path.name.startswith("."))
 
 
 class TableFile:

@@ -1,12 +1,15 @@
 """Write docs/audit-tables.md from the schemas: `python -m tools.render_audit_tables`. A test holds it fresh."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from kquorum.spark_replay.data.data_table import DataTable
+from kquorum.spark_replay.data.registry import DATA_TABLES
+from kquorum.spark_replay.tables.building.audit_table import AuditTable
 from kquorum.spark_replay.tables.building.registry import TABLES
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "audit-tables.md"
@@ -36,13 +39,25 @@ about.
 """
 
 
+_DATA_HEAD = """
+# The tables of the partitions' logs
+
+Written from the modules of `spark_replay/data/tables`. `kquorum audit data LOGDIR... --out OUT` writes these, into a
+folder of their own or beside the tables above. `source` is the log directory of a broker: several replicas of one
+partition lie side by side.
+"""
+
+
 def render() -> str:
-    parts = [_HEAD, "| table | what it holds |\n|---|---|"]
-    parts += [f"| [`{name}`](#{name}) | {table.description} |" for name, table in TABLES.items()]
-    for name, table in TABLES.items():
-        parts.append(f"\n## {name}\n\n{table.description}\n\n| column | type | meaning |\n|---|---|---|")
-        parts += [line for field in table.schema.fields for line in _lines(field, "")]
-    return "\n".join(parts) + "\n"
+    return "\n".join([_HEAD, *_pages(TABLES), _DATA_HEAD, *_pages(DATA_TABLES)]) + "\n"
+
+
+def _pages(tables: Mapping[str, AuditTable] | Mapping[str, DataTable]) -> Iterator[str]:
+    yield "| table | what it holds |\n|---|---|"
+    yield from (f"| [`{name}`](#{name}) | {table.description} |" for name, table in tables.items())
+    for name, table in tables.items():
+        yield f"\n## {name}\n\n{table.description}\n\n| column | type | meaning |\n|---|---|---|"
+        yield from (line for field in table.schema.fields for line in _lines(field, ""))
 
 
 def _lines(field: StructField, prefix: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ class Coordinator(Protocol):
 
 class DataPlaneRunner:
     """Made and used on the loop. `ask_controller` is called when a change of an ISR waits to be sent, `take_turn` after
-    each turn: if it moved something, there is another one."""
+    each turn: if it moved something, there is another one; `on_tick` after replicas may have been opened."""
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class DataPlaneRunner:
         coordinators: Sequence[Coordinator],
         moves: LogMoves,
         take_turn: Callable[[int], bool] = lambda _now_ms: False,
+        on_tick: Callable[[], object] = lambda: None,
     ) -> None:
         self._replicas = replicas
         self._waits = waits
@@ -50,6 +51,7 @@ class DataPlaneRunner:
         self._ask_controller = ask_controller
         self._coordinators = coordinators
         self._take_coordinators_turn = take_turn
+        self._on_tick = on_tick
         self._moves = moves
         self._is_loading = False
         self._loop = asyncio.get_running_loop()
@@ -134,6 +136,7 @@ class DataPlaneRunner:
         due_ms = self._replicas.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             self._replicas.tick(now_ms)
+            self._on_tick()
         due_ms = self._moves.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             # One piece; the next one in another turn, with room for clients in between.

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from kquorum.broker.apis.registry import FORWARDED_APIS
 from kquorum.broker.apis.services import RequestContext
 from kquorum.broker.repeated_requests import RepeatedRequests, Watched
 from kquorum.metadata.adapters.controller_channel import (
@@ -45,6 +46,28 @@ _CORRELATION_ID_BYTES = 4
 CREATION_TIMEOUT_MS = 30_000
 # What a controller has committed is in a broker's image within so long, or the broker hears of no commits at all.
 _APPLIED_WITHIN_S = 1.0
+
+
+# No version is in it.
+_NOT_OFFERED = (0, -1)
+
+
+class ForwardedRanges:
+    """The versions in which clients may send what is forwarded: those of the active controller, which may run an older
+    release. `controller_versions` are all that it offers, None as long as it has not said."""
+
+    def __init__(self, controller_versions: Callable[[], Mapping[int, tuple[int, int]] | None]) -> None:
+        self._controller_versions = controller_versions
+        self._known: Mapping[int, tuple[int, int]] | None = None
+        self._ranges: Mapping[int, tuple[int, int]] | None = None
+
+    def __call__(self) -> Mapping[int, tuple[int, int]] | None:
+        """The same object as long as the controller's versions are the same; None while they are not known."""
+        known = self._controller_versions()
+        if known is not None and known is not self._known and known != self._known:
+            self._ranges = {int(each): known.get(each, _NOT_OFFERED) for each in FORWARDED_APIS}
+            self._known = known
+        return self._ranges
 
 
 class Forwarder:

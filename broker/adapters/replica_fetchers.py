@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from kquorum.broker.fetch.slices import SLICE_MS
 from kquorum.broker.replica.fetcher import Fetcher
 from kquorum.broker.replica.replica_manager import FetcherKey, ReplicaManager, RunningFetcher
 from kquorum.metadata.image.cluster import Endpoint
@@ -138,13 +139,22 @@ class FetchLoop:
                 self.fetcher.handle_failure(connections.now_ms())
             else:
                 try:
-                    self.fetcher.handle_reply(connections.now_ms(), response)
+                    await self._handle(response)
                 except Exception:
                     # One log's trouble must not end the fetching of all that this broker leads.
                     log.exception("an answer of broker %d was not handled", self.fetcher.source_id)
                     self._drop()
                     self.fetcher.handle_failure(connections.now_ms())
             self._on_answer()
+
+    async def _handle(self, response: Response) -> None:
+        """The rest of what takes longer than a slice comes in later turns of the loop."""
+        now_ms = self._connections.now_ms
+        began_ms = now_ms()
+        for _ in self.fetcher.handling(began_ms, response):
+            if now_ms() - began_ms >= SLICE_MS:
+                await asyncio.sleep(0)
+                began_ms = now_ms()
 
     async def _answer_to(self, connection: KafkaConnection, request: ByVersion[Response]) -> Response:
         """As `KafkaConnection.call`, but with one timer for many requests: one of its own for each would cost more than

@@ -71,6 +71,8 @@ class _Fetch:
     # By partition of the session's order: an error, or None where it is to be read. Filled before anything is read.
     refused: list[ErrorCode | None]
     reply: Reply
+    # Whether a follower has its right; None for a consumer, who needs one on each topic.
+    may_all: bool | None
 
     @property
     def interesting(self) -> list[FetchedPartition]:
@@ -88,8 +90,7 @@ class _Fetch:
             )
         return found
 
-    def begin(self, max_wait_ms: int, may_all: bool | None) -> None:
-        """`may_all`: whether a follower has its right; None for a consumer, who needs one on each topic."""
+    def begin(self, max_wait_ms: int) -> None:
         data = self.services.data
         turn = data.slices.turn
 
@@ -97,7 +98,7 @@ class _Fetch:
             if not self.is_throttled():
                 self.read(partial(self.answer_or_wait, max_wait_ms, turn), counts=True)
 
-        data.slices.run(self._refusing(may_all), read, self.end)
+        data.slices.run(self._refusing(self.may_all), read, self.end)
 
     def read(self, then: Callable[[list[FetchedData]], None], *, counts: bool) -> None:
         """When the budget has room for the records: sixty bytes of a request ask for megabytes, and a peer that does
@@ -148,15 +149,25 @@ class _Fetch:
 
     def answer_again(self) -> None:
         """After a wait. What a follower's offset says was counted when its request came."""
-        if not self.is_throttled():
+        if self.is_throttled():
+            return
+        if not self.session.is_incremental:
             self.read(self.answer, counts=False)
+            return
+        self.session.look()
+        self.refused.clear()
+        self.services.data.slices.run(
+            self._refusing(self.may_all), lambda: self.read(self.answer, counts=False), self.end
+        )
 
     def answer_or_wait(self, max_wait_ms: int, turn: int, found: Sequence[FetchedData]) -> None:
         """`turn` is that in which the reading began."""
         data, bounds = self.services.data, self.bounds
         data.settle_soon()
         size_bytes = sum(each.size_bytes for each in found)
-        must_answer = max_wait_ms <= 0 or not found or size_bytes >= bounds.min_bytes
+        # Nothing that could have news: all partitions are refused.
+        is_hopeless = not found and not self.session.has_resting
+        must_answer = max_wait_ms <= 0 or is_hopeless or size_bytes >= bounds.min_bytes
         # A client that has as many waiting as no client needs is answered at once, with what is there.
         must_answer = must_answer or not data.waits.have_room(self.context.connection_id, len(found))
         if bounds.tells_watermarks and self.session.is_incremental:
@@ -165,12 +176,25 @@ class _Fetch:
             self.answer(found)
             return
         deadline_ms = data.now_ms() + max_wait_ms
-        wait = FetchWait(found, bounds, self.find, deadline_ms, self.answer_again, self.end)
+        in_session = self.session.is_incremental
+        wait = FetchWait(
+            found, bounds, self.find, deadline_ms, self.answer_again, self.end, in_session=in_session
+        )
         self.context.making.give_back()
-        wait.forget = self.context.when_gone(lambda: data.waits.abandon(wait))
+        forget = self.context.when_gone(lambda: data.waits.abandon(wait))
+        if in_session:
+            end_wait = self.session.park(wait, [_news_of(each) for each in found])
+
+            def end_both() -> None:
+                end_wait()
+                forget()
+
+            wait.forget = end_both
+        else:
+            wait.forget = forget
 
         def is_watched() -> None:
-            if wait.has_enough and data.slices.turn != turn:
+            if wait.has_failed or (wait.has_enough and data.slices.turn != turn):
                 data.waits.end(wait, data.now_ms())
 
         data.wait(wait, self.context.connection_id, self.context.park, is_watched)
@@ -220,16 +244,7 @@ class _Fetch:
                 yield
             each = FetchedData(asked, refusal) if refusal is not None else next(read)
             answers.append(each)
-            news.append(
-                FetchNews(
-                    partition=asked,
-                    error=each.error,
-                    high_watermark=each.high_watermark,
-                    log_start_offset=each.log_start_offset,
-                    has_records=each.size_bytes > 0,
-                    has_to_be_told=each.diverging is not None or each.preferred_replica >= 0,
-                )
-            )
+            news.append(_news_of(each))
         error, session_id, is_in_answer = self.session.answer(self.services.data.now_ms(), news)
         told = [each for each, is_in in zip(answers, is_in_answer, strict=True) if is_in]
         self._count(told)
@@ -310,7 +325,8 @@ def handle_fetch(
     context: RequestContext, request: FetchRequest, services: BrokerServices, reply: Reply
 ) -> None:
     data, version = services.data, context.header.api_version
-    by_id = services.cache.image.topics.by_id
+    image = services.cache.image
+    by_id = image.topics.by_id
 
     def name_of(topic_id: UUID) -> str | None:
         topic = by_id.get(topic_id)
@@ -326,6 +342,7 @@ def handle_fetch(
         principal=context.principal,
         is_follower=is_follower,
         name_of=name_of,
+        view=(image.topics, image.cluster, image.security),
     )
     if session.error is not ErrorCode.none:
         reply(FetchResponse(error_code=session.error))
@@ -336,11 +353,24 @@ def handle_fetch(
         is_follower and bounds.replica_id in brokers and bounds.replica_id != services.node_id
     )
     may_all = is_follower if bounds.is_follower else None
-    _Fetch(context, services, session, bounds, [], reply).begin(request.max_wait_ms, may_all)
+    _Fetch(context, services, session, bounds, [], reply, may_all).begin(request.max_wait_ms)
 
 
 # READ on each topic; CLUSTER_ACTION on the cluster for followers.
 API: Final = Deferred(ApiKey.FETCH, Authorized.IN_HANDLER, handle=handle_fetch)
+
+
+def _news_of(found: FetchedData) -> FetchNews:
+    return FetchNews(
+        partition=found.asked,
+        error=found.error,
+        high_watermark=found.high_watermark,
+        log_start_offset=found.log_start_offset,
+        has_records=found.size_bytes > 0,
+        has_to_be_told=found.diverging is not None or found.preferred_replica >= 0,
+        rests=found.rests,
+        progress=found.progress,
+    )
 
 
 def _has_news(found: FetchedData) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import Final
+from typing import Final, Protocol
 
 from kquorum.broker.log.partition_log import Isolation, PartitionLog
 from kquorum.wire.data_batch import data_headers
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.record_batch import BatchHeader
 
-_AT_ONCE_BYTES: Final = 256 * 1024
+_AT_ONCE_BYTES: Final = 64 * 1024
 
 
 class ShardState(Enum):
@@ -30,12 +30,19 @@ class ShardState(Enum):
         return ErrorCode.coordinator_load_in_progress if loads else ErrorCode.not_coordinator
 
 
-class LogLoad:
-    """Reads a partition's log up to its end: also what the former leader wrote that is not committed yet."""
+class LogHolder(Protocol):
+    """A partition, of which no more is needed here."""
 
-    def __init__(self, log: PartitionLog) -> None:
-        self._log = log
-        self.next_offset = log.log_start_offset
+    log: PartitionLog
+
+
+class LogLoad:
+    """Reads a partition's log up to its end: also what the former leader wrote that is not committed yet. The log may
+    be moved to another directory meanwhile: then its copy is read on, which has the same offsets."""
+
+    def __init__(self, partition: LogHolder) -> None:
+        self._partition = partition
+        self.next_offset = partition.log.log_start_offset
 
     def next_batches(self, buffer_bytes: int) -> Iterator[tuple[bytes, int, BatchHeader]]:
         """The next whole batches: the bytes, the batch's position in them, its header. Nothing is left when
@@ -43,9 +50,10 @@ class LogLoad:
 
         Raises LogError and DecodeError; the batch at `next_offset` is then the one that cannot be read.
         """
-        if self.next_offset >= self._log.log_end_offset:
+        log = self._partition.log
+        if self.next_offset >= log.log_end_offset:
             return
-        found = self._log.read(
+        found = log.read(
             self.next_offset,
             max_bytes=min(buffer_bytes, _AT_ONCE_BYTES),
             isolation=Isolation.LOG_END,

@@ -36,7 +36,7 @@ class CoordinatorShard(ABC):
         self.log = CoordinatorLog(
             partition, self.timers, required_acks=self.REQUIRED_ACKS, on_high_watermark=self.commit_to
         )
-        self._load = LogLoad(partition.log)
+        self._load = LogLoad(partition)
         self._logger = logger
 
     @property

@@ -14,6 +14,7 @@ from kquorum.broker.fetch.sessions import FetchedPartition
 from kquorum.broker.fetch.waits import Wait
 from kquorum.broker.log.errors import LogError, OffsetOutOfRange
 from kquorum.broker.log.partition_log import AbortedTransaction, EpochEnd, Isolation
+from kquorum.broker.replica.isr import FollowerProgress
 from kquorum.broker.replica.partition import Partition, PartitionRead, TopicPartition, Wake
 from kquorum.wire.messages.error_codes import ErrorCode
 
@@ -89,6 +90,10 @@ class FetchedData:
     aborted: Sequence[AbortedTransaction] | None = None
     diverging: EpochEnd | None = None
     preferred_replica: int = UNKNOWN
+    rests: bool = False
+    """The reader has all there is: the partition need not be looked at before something happens to it."""
+    progress: FollowerProgress | None = None
+    """Of a follower for which it rests."""
 
     @property
     def has_to_be_told(self) -> bool:
@@ -147,7 +152,19 @@ def _read(
         answer.size_bytes = found.records.size_bytes
         if bounds.isolation is Isolation.COMMITTED:
             answer.aborted = found.records.aborted_transactions or ()
+        if not answer.size_bytes and asked.offset >= bound_of(partition, bounds.isolation):
+            _let_rest(answer, partition, bounds)
     return answer
+
+
+def _let_rest(answer: FetchedData, partition: Partition, bounds: FetchBounds) -> None:
+    """Each fetch of a follower out of the ISR counts: with one of them it may join. A consumer may be sent to another
+    replica at any time."""
+    if bounds.is_follower:
+        answer.progress = partition.followers.get(bounds.replica_id)
+        answer.rests = answer.progress is not None and bounds.replica_id in partition.isr_state.committed
+    else:
+        answer.rests = bounds.nearest is None
 
 
 def _preferred_replica(
@@ -223,11 +240,15 @@ class _Awaited:
     size_bytes: int
 
 
+def _key_of(asked: FetchedPartition) -> TopicPartition:
+    return TopicPartition(asked.topic or "", asked.partition)
+
+
 class FetchWait(Wait):
     """Until there are as many bytes as the reader wants, or one of its partitions has an error.
 
     `answer` reads again from the start: what there is then is answered, whatever was counted here. `has_enough`:
-    records, or an error, came while the first reading was under way.
+    records came while the first reading was under way; `has_failed`: an error did.
     """
 
     operation = "Fetch"
@@ -240,40 +261,52 @@ class FetchWait(Wait):
         deadline_ms: int,
         answer: Callable[[], None],
         end: Callable[[], None],
+        *,
+        in_session: bool = False,
     ) -> None:
+        """`in_session`: it is the session that hears of events."""
         wakes_on = Wake.LOG_END if bounds.isolation is Isolation.LOG_END else Wake.HIGH_WATERMARK
         if bounds.tells_watermarks:
             wakes_on |= Wake.HIGH_WATERMARK
-        partitions = [TopicPartition(each.asked.topic or "", each.asked.partition) for each in waiting]
-        super().__init__(partitions, wakes_on | Wake.ROLE, deadline_ms)
+        partitions = [_key_of(each.asked) for each in waiting]
+        super().__init__(() if in_session else partitions, wakes_on | Wake.ROLE, deadline_ms)
         self._waiting = waiting
+        self._in_session = in_session
         self._awaited: dict[TopicPartition, _Awaited] = {}
         self._bounds = bounds
         self._find = find
         self._answer = answer
         self._end = end
         self._size_bytes = 0
-        self._has_failed = False
+        self.has_failed = False
         self.forget: Callable[[], None] = lambda: None
 
     @property
     def has_enough(self) -> bool:
-        return self._has_failed or self._size_bytes >= self._bounds.min_bytes
+        return self._size_bytes >= self._bounds.min_bytes
 
     def begin(self, now_ms: Callable[[], int], watch: Callable[[TopicPartition], None]) -> Iterator[None]:
         """A partition is counted and watched in one step, so that nothing happens to it between the two."""
-        for number, (topic_partition, each) in enumerate(zip(self.partitions, self._waiting, strict=True)):
+        for number, each in enumerate(self._waiting):
             if number and number % _IN_A_STEP == 0:
                 yield
-            awaited = self._awaited[topic_partition] = _Awaited(each.asked, each.asked.offset, 0)
+            self.watch(each.asked)
+            key = _key_of(each.asked)
             try:
-                self._size_bytes += self._count_again(now_ms(), awaited)
+                self._count(now_ms(), key)
             except LogError:
                 # Of a partition that was read in an earlier turn.
-                self._has_failed = True
+                self.has_failed = True
                 return
-            watch(topic_partition)
+            if not self._in_session:
+                watch(key)
         self._waiting = ()
+
+    def watch(self, asked: FetchedPartition) -> None:
+        """A partition of the session that something happened to, if it is not known yet."""
+        key = _key_of(asked)
+        if key not in self._awaited:
+            self._awaited[key] = _Awaited(asked, asked.offset, 0)
 
     def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
         if self._bounds.tells_watermarks and any(why & Wake.HIGH_WATERMARK for why in woken.values()):
@@ -281,9 +314,7 @@ class FetchWait(Wait):
             return True
         try:
             for topic_partition in woken:
-                awaited = self._awaited[topic_partition]
-                self._size_bytes -= awaited.size_bytes
-                self._size_bytes += self._count_again(now_ms, awaited)
+                self._count(now_ms, topic_partition)
         except LogError:
             self._finish()
             return True
@@ -302,6 +333,12 @@ class FetchWait(Wait):
     def _finish(self) -> None:
         self.forget()
         self._answer()
+
+    def _count(self, now_ms: int, key: TopicPartition) -> None:
+        """Raises LogError."""
+        awaited = self._awaited[key]
+        self._size_bytes -= awaited.size_bytes
+        self._size_bytes += self._count_again(now_ms, awaited)
 
     def _count_again(self, now_ms: int, awaited: _Awaited) -> int:
         """The bytes that this partition would give, at most those that the reader wants of it; none while a throttle

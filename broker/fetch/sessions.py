@@ -7,11 +7,14 @@ and an id may be guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
+from kquorum.broker.replica.isr import FetchClock, FollowerProgress
+from kquorum.broker.replica.partition import TopicPartition, Wake
 from kquorum.raft.ports import RandomSource
 from kquorum.wire.messages.error_codes import ErrorCode
 from kquorum.wire.messages.fetch import FetchRequest
@@ -28,6 +31,8 @@ MOST_PARTITIONS: Final = 500_000
 # Of one: as many as a Fetch may name (`node.network_limits`). Each Fetch of the session goes through all of them, and
 # may tell of all, whatever it names itself.
 MOST_OF_A_SESSION: Final = 20_000
+# Retention moves the start of a log without an event: a reader hears of it after that time.
+ALL_DUE_EVERY_MS: Final = 10_000
 _FIRST_VERSION_WITH_SESSIONS: Final = 7
 _FIRST_VERSION_WITH_IDS: Final = 13
 
@@ -89,6 +94,9 @@ class FetchNews:
     has_records: bool
     has_to_be_told: bool
     """A diverging epoch or a preferred replica."""
+    rests: bool = False
+    """The reader has all there is."""
+    progress: FollowerProgress | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -103,10 +111,53 @@ class _Session:
     epoch: int = 1
     """That of the next request."""
     partitions: dict[FetchKey, FetchedPartition] = field(default_factory=dict)
+    due: dict[FetchKey, int] = field(default_factory=dict)
+    """The partitions that have to be looked at, in the order in which they get their share of an answer, with the
+    number of the event that made them so. The others rest: their reader has all there is, and knows it."""
+    resting: dict[FetchKey, FollowerProgress] = field(default_factory=dict)
+    """Of a follower."""
+    waits: dict[SessionWait, None] = field(default_factory=dict)
+    clock: FetchClock = field(default_factory=lambda: FetchClock(0))
+    view: tuple[object, ...] = ()
+    """The parts of the image on which answers depend, when all partitions were made due the last time."""
+    all_due_ms: int = 0
+
+    def make_due(self, key: FetchKey, event: int) -> None:
+        self.due[key] = event
+        progress = self.resting.pop(key, None)
+        if progress is not None:
+            progress.end_rest()
+
+    def maybe_make_all_due(self, now_ms: int, event: int, view: tuple[object, ...]) -> None:
+        """With other metadata, and now and then."""
+        is_same = len(view) == len(self.view) and all(map(operator.is_, view, self.view))
+        if is_same and now_ms - self.all_due_ms < ALL_DUE_EVERY_MS:
+            return
+        self.view, self.all_due_ms = view, now_ms
+        for key in self.partitions:
+            if key not in self.due:
+                self.make_due(key, event)
+
+    def let_rest(self, news: FetchNews, read_at: int) -> None:
+        """Unless something happened since it was read."""
+        key = news.partition.key
+        if key in self.partitions and self.due.get(key, read_at) <= read_at:
+            self.due.pop(key, None)
+            if news.progress is not None:
+                self.resting[key] = news.progress
+                news.progress.rest(self.clock)
 
 
 def _next_epoch(epoch: int) -> int:
     return _FINAL_EPOCH if epoch < 0 else 1 if epoch == _INT_MAX else epoch + 1
+
+
+class SessionWait(Protocol):
+    """A Fetch of a session that waits."""
+
+    wakes_on: Wake
+
+    def watch(self, asked: FetchedPartition) -> None: ...
 
 
 class FetchContext:
@@ -120,8 +171,11 @@ class FetchContext:
         session: _Session | None = None,
         epoch: int = 0,
         begin: Callable[[int, Sequence[FetchNews]], int] | None = None,
+        look: Callable[[_Session], tuple[Sequence[FetchedPartition], int]] | None = None,
     ) -> None:
         self.partitions = partitions
+        self._look = look
+        self._read_at = 0
         self.error = error
         self._session = session
         self._epoch = epoch
@@ -130,6 +184,28 @@ class FetchContext:
     @property
     def is_incremental(self) -> bool:
         return self._session is not None
+
+    @property
+    def has_resting(self) -> bool:
+        """Whether the session has partitions that need not be read."""
+        session = self._session
+        return session is not None and len(session.due) < len(session.partitions)
+
+    def look(self) -> None:
+        """Before the partitions are read: which of them have to be read now."""
+        if self._session is not None and self._look is not None:
+            self.partitions, self._read_at = self._look(self._session)
+
+    def park(self, wait: SessionWait, news: Sequence[FetchNews]) -> Callable[[], None]:
+        """The request waits, after it has read this; call what is returned when it waits no longer. A partition with
+        news stays due: they go out with the answer."""
+        session = self._session
+        assert session is not None, "only a session hears of events"
+        for each in news:
+            if each.rests and not _has_other_watermarks(each):
+                session.let_rest(each, self._read_at)
+        session.waits[wait] = None
+        return lambda: _end_wait(session, wait)
 
     def answer(self, now_ms: int, news: Sequence[FetchNews]) -> tuple[ErrorCode, int, list[bool]]:
         """The error of the whole answer, the session's id, and for each partition whether it is in the answer."""
@@ -140,7 +216,23 @@ class FetchContext:
         if session.epoch != self._epoch:
             # Another request of the session came while this one waited: the client has sent it again.
             return ErrorCode.invalid_fetch_session_epoch, session.id, [False] * len(news)
-        return ErrorCode.none, session.id, [_is_news(session, each) for each in news]
+        is_in_answer = [_is_news(session, each) for each in news]
+        for each in news:
+            if each.rests:
+                session.let_rest(each, self._read_at)
+        return ErrorCode.none, session.id, is_in_answer
+
+
+def _end_wait(session: _Session, wait: SessionWait) -> None:
+    session.waits.pop(wait, None)
+
+
+def _has_other_watermarks(news: FetchNews) -> bool:
+    partition = news.partition
+    return (
+        news.high_watermark != partition.told_high_watermark
+        or news.log_start_offset != partition.told_log_start_offset
+    )
 
 
 def _is_news(session: _Session, news: FetchNews) -> bool:
@@ -160,6 +252,8 @@ def _is_news(session: _Session, news: FetchNews) -> bool:
         partition.told_high_watermark = -1
     if news.has_records and partition.key in session.partitions:
         session.partitions[partition.key] = session.partitions.pop(partition.key)
+        if partition.key in session.due:
+            session.due[partition.key] = session.due.pop(partition.key)
     return is_in_answer
 
 
@@ -173,6 +267,10 @@ class FetchSessions:
         self._sessions: dict[int, _Session] = {}
         self._cached = 0
         self.evictions = 0
+        # The sessions that hear of what happens to a partition, and what they want of it.
+        self._watching: dict[TopicPartition, dict[_Session, FetchedPartition]] = {}
+        # How many there were; the numbers order them and the readings.
+        self._events = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -190,7 +288,10 @@ class FetchSessions:
         principal: str,
         is_follower: bool,
         name_of: NameOf,
+        view: tuple[object, ...] = (),
     ) -> FetchContext:
+        """`view` are the parts of the image on which the answers depend: with another one, all partitions of a session
+        are looked at."""
         # The last entry of a partition counts, as in Kafka; each is read once.
         asked = list({each.key: each for each in _asked(request, version, name_of)}.values())
         if version < _FIRST_VERSION_WITH_SESSIONS:
@@ -208,7 +309,7 @@ class FetchSessions:
             )
         if known is None:
             return FetchContext(error=ErrorCode.fetch_session_id_not_found)
-        return self._go_on(now_ms, known, request, version, asked, name_of)
+        return self._go_on(now_ms, known, request, version, asked, name_of, view)
 
     def _go_on(
         self,
@@ -218,6 +319,7 @@ class FetchSessions:
         version: int,
         asked: Iterable[FetchedPartition],
         name_of: NameOf,
+        view: tuple[object, ...],
     ) -> FetchContext:
         if session.epoch != request.session_epoch:
             return FetchContext(error=ErrorCode.invalid_fetch_session_epoch)
@@ -237,21 +339,66 @@ class FetchSessions:
                 partitions[key] = each
             else:
                 cached.take_over(each)
+            session.make_due(key, self._events)
         for topic in request.forgotten_topics_data:
             name: UUID | str = topic.topic_id if session.uses_ids else topic.topic
             for index in topic.partitions:
-                partitions.pop(FetchKey(name, index), None)
+                key = FetchKey(name, index)
+                forgotten = partitions.pop(key, None)
+                if forgotten is not None:
+                    session.make_due(key, self._events)
+                    del session.due[key]
+                    self._unwatch(session, forgotten)
         self._cached += len(partitions) - before
         if not partitions:
             self._remove(session)
             return FetchContext()
-        for each in partitions.values():
+        session.maybe_make_all_due(now_ms, self._events, view)
+        for key in session.due:
+            each = partitions[key]
             if each.topic is None:
                 each.topic = name_of(each.topic_id)
+        session.clock.last_ms = now_ms
         session.used_ms = now_ms
         session.epoch = _next_epoch(session.epoch)
         self._sessions[session.id] = self._sessions.pop(session.id)
-        return FetchContext(list(partitions.values()), session=session, epoch=session.epoch)
+        context = FetchContext(session=session, epoch=session.epoch, look=self._look)
+        context.look()
+        return context
+
+    def _look(self, session: _Session) -> tuple[Sequence[FetchedPartition], int]:
+        """What is due, of which the session hears from now on; and the number of the newest event."""
+        due = [session.partitions[key] for key in session.due]
+        for each in due:
+            if each.topic is not None:
+                watching = self._watching.setdefault(TopicPartition(each.topic, each.partition), {})
+                watching[session] = each
+        return due, self._events
+
+    def note(self, woken: Mapping[TopicPartition, Wake]) -> dict[Any, dict[TopicPartition, Wake]]:
+        """Something happened to these partitions: they are due in their sessions. The waits of sessions that it
+        concerns."""
+        self._events += 1
+        concerned: dict[Any, dict[TopicPartition, Wake]] = {}
+        for topic_partition, why in woken.items():
+            for session, asked in self._watching.get(topic_partition, {}).items():
+                if not session.is_privileged and why is Wake.LOG_END:
+                    # What is not committed yet concerns no consumer.
+                    continue
+                session.make_due(asked.key, self._events)
+                for wait in session.waits:
+                    if wait.wakes_on & why:
+                        wait.watch(asked)
+                        concerned.setdefault(wait, {})[topic_partition] = why
+        return concerned
+
+    def _unwatch(self, session: _Session, asked: FetchedPartition) -> None:
+        key = TopicPartition(asked.topic or "", asked.partition)
+        watching = self._watching.get(key)
+        if watching is not None:
+            watching.pop(session, None)
+            if not watching:
+                del self._watching[key]
 
     def _beginner(
         self, principal: str, is_follower: bool, uses_ids: bool
@@ -261,12 +408,14 @@ class FetchSessions:
             if not self._make_room(now_ms, is_follower, len(news)):
                 return NO_SESSION
             session = _Session(self._new_id(), principal, is_follower, uses_ids, now_ms, now_ms)
+            session.clock.last_ms = now_ms
             for each in news:
                 partition = each.partition
                 is_good = each.error is ErrorCode.none and not each.has_to_be_told
                 partition.told_high_watermark = each.high_watermark if is_good else -1
                 partition.told_log_start_offset = each.log_start_offset
                 session.partitions[partition.key] = partition
+                session.due[partition.key] = self._events
             self._sessions[session.id] = session
             self._cached += len(session.partitions)
             return session.id
@@ -276,6 +425,8 @@ class FetchSessions:
     def _remove(self, session: _Session) -> None:
         del self._sessions[session.id]
         self._cached -= len(session.partitions)
+        for each in session.partitions.values():
+            self._unwatch(session, each)
 
     def _new_id(self) -> int:
         while True:

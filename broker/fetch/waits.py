@@ -65,8 +65,13 @@ class Wait(ABC):
         """The broker stops: the client's connection ends."""
 
 
+Concerned = dict["Wait", dict[TopicPartition, Wake]]
+
+
 class Waits:
     def __init__(self) -> None:
+        self.of_sessions: Callable[[Mapping[TopicPartition, Wake]], Concerned] = lambda _woken: {}
+        """Which waits an event concerns besides those that name its partition: the fetch sessions know them."""
         self._of_partition: dict[TopicPartition, dict[Wait, None]] = {}
         self._open: set[Wait] = set()
         self._deadlines: list[tuple[int, int, Wait]] = []
@@ -74,7 +79,7 @@ class Waits:
         self._is_closed = False
         # What happened and was not looked at yet: by partition, and by wait.
         self._woken: dict[TopicPartition, Wake] = {}
-        self._concerned: dict[Wait, dict[TopicPartition, Wake]] = {}
+        self._concerned: Concerned = {}
         self._of_owner: dict[int, int] = {}
         self._partitions = 0
         self.waiting: Counter[str] = Counter()
@@ -145,6 +150,10 @@ class Waits:
 
     def wake(self, woken: Mapping[TopicPartition, Wake]) -> None:
         """Something happened to these partitions: `work` looks at their waits."""
+        for wait, reasons in self.of_sessions(woken).items():
+            known = self._concerned.setdefault(wait, {})
+            for topic_partition, why in reasons.items():
+                known[topic_partition] = known.get(topic_partition, why) | why
         for topic_partition, why in woken.items():
             if topic_partition in self._of_partition:
                 self._woken[topic_partition] = self._woken.get(topic_partition, why) | why

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
@@ -52,6 +52,8 @@ log = logging.getLogger("broker.replica")
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+FORGOTTEN_NAMES: Final = 100
+"""So many names of topics that are not fetched any more are kept."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 
@@ -209,6 +211,9 @@ class Fetcher:
         followed = _Followed(partition, leader_epoch)
         self._followed[key] = followed
         self._names[partition.topic_id] = key.topic
+        if len(self._names) > len(self._followed) + FORGOTTEN_NAMES:
+            # Topics come and go for as long as a broker lives.
+            self._names = {each.partition.topic_id: name for (name, _), each in self._followed.items()}
         self._delayed.discard(key)
         if self._begin(0, key, followed):
             self._set_step(key, followed, followed.step)
@@ -380,9 +385,15 @@ class Fetcher:
             self._back_off(now_ms, key, followed)
 
     def handle_reply(self, now_ms: int, response: Response) -> None:
-        self._is_out = False
+        for _ in self.handling(now_ms, response):
+            pass
+
+    def handling(self, now_ms: int, response: Response) -> Iterator[None]:
+        """Handle a reply, one partition of a Fetch at each step: an answer of 10 MiB may have 150,000 batches, which
+        take a third of a second. Between two steps partitions may come and go; the next request is made after the
+        last."""
         if isinstance(response, FetchResponse):
-            self._handle_fetch(now_ms, response)
+            yield from self._handle_fetch(now_ms, response)
         elif isinstance(response, ListOffsetsResponse):
             for topic in response.topics:
                 for found in topic.partitions:
@@ -394,6 +405,7 @@ class Fetcher:
                 for end in result.partitions:
                     self._handle_epoch_end(now_ms, (result.topic, end.partition), end)
             self._ask_again(now_ms)
+        self._is_out = False
 
     def _ask_again(self, now_ms: int) -> None:
         """Partitions that an answer left out."""
@@ -403,7 +415,7 @@ class Fetcher:
                 followed.asked_step = None
                 self._back_off(now_ms, key, followed)
 
-    def _handle_fetch(self, now_ms: int, response: FetchResponse) -> None:
+    def _handle_fetch(self, now_ms: int, response: FetchResponse) -> Iterator[None]:
         if not self._session.answered(response.error_code, response.session_id):
             # A session that the leader does not know is made again at once; nothing is wrong with the partitions.
             if response.error_code not in (
@@ -422,6 +434,7 @@ class Fetcher:
                 key = TopicPartition(name, data.partition_index)
                 if self._is_of(key, topic.topic_id):
                     received += self._handle_partition(now_ms, key, data)
+                    yield
         if self._quota is not None and received:
             self._quota.record(now_ms, received)
 

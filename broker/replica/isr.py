@@ -11,6 +11,15 @@ UNKNOWN_OFFSET = -1
 UNKNOWN_BROKER_EPOCH = -1
 
 
+class FetchClock:
+    """When a follower sent its last Fetch, for all partitions of its session that the Fetch did not concern."""
+
+    __slots__ = ("last_ms",)
+
+    def __init__(self, now_ms: int) -> None:
+        self.last_ms = now_ms
+
+
 class FollowerProgress:
     """What the leader knows of one follower from its fetches in this leader epoch.
 
@@ -19,6 +28,7 @@ class FollowerProgress:
     """
 
     __slots__ = (
+        "_clock",
         "broker_epoch",
         "caught_up_ms",
         "fetched_ms",
@@ -35,9 +45,23 @@ class FollowerProgress:
         self.fetched_ms = 0
         self.caught_up_ms = 0
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self._clock: FetchClock | None = None
+
+    def rest(self, clock: FetchClock) -> None:
+        """The follower has all there is. Its fetches go on by the clock, and are not counted one by one until something
+        happens to the partition."""
+        self._clock = clock
+
+    def end_rest(self) -> None:
+        """Something happened: the fetches count one by one from the next on. Up to the last it had all there was."""
+        if self._clock is not None:
+            self.caught_up_ms = max(self.caught_up_ms, self._clock.last_ms)
+            self.fetched_ms = max(self.fetched_ms, self._clock.last_ms)
+            self._clock = None
 
     def begin_epoch(self, now_ms: int, *, epoch_start_offset: int, was_led_here: bool, in_isr: bool) -> None:
         """A new leader epoch begins. A re-elected leader keeps what it knows of its followers' logs."""
+        self._clock = None
         self.caught_up_ms = now_ms if in_isr else 0
         if was_led_here:
             self.leader_end_offset = epoch_start_offset
@@ -63,6 +87,7 @@ class FollowerProgress:
         A follower that has at each fetch what the leader had at the fetch before stays caught up, although the leader
         runs on. Times never go back.
         """
+        self.end_rest()
         if offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_end_offset:
@@ -74,7 +99,12 @@ class FollowerProgress:
         self.broker_epoch = broker_epoch
 
     def is_caught_up(self, now_ms: int, leader_end_offset: int, lag_time_max_ms: int) -> bool:
-        return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_time_max_ms
+        if self.log_end_offset == leader_end_offset:
+            return True
+        caught_up_ms = (
+            self.caught_up_ms if self._clock is None else max(self.caught_up_ms, self._clock.last_ms)
+        )
+        return now_ms - caught_up_ms <= lag_time_max_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,8 @@ class LogMoves:
         self._has_assignments = has_assignments
         # In the order in which they were asked for.
         self._moves: dict[TopicPartition, Move] = {}
+        # The same, as the controller names them: it answers about thousands at once.
+        self._by_id: dict[tuple[UUID, int], Move] = {}
         self._preferred: dict[TopicPartition, UUID] = {}
         self._due_ms = 0
 
@@ -145,6 +147,7 @@ class LogMoves:
         key = partition.topic_partition
         future = self._logs.open_future(key, partition.topic_id, directory_id)
         move = self._moves[key] = Move(partition, future, partition.log.directory_id)
+        self._by_id[partition.topic_id, key.partition] = move
         partition.future = future
         try:
             self._align(move)
@@ -165,11 +168,16 @@ class LogMoves:
     def _forget(self, move: Move) -> None:
         """The controller hears where the replica lies after all, if it may believe otherwise."""
         partition = move.partition
-        del self._moves[partition.topic_partition]
-        partition.future = None
+        self._remove(move)
         if move.state is not MoveState.COPYING:
             key = partition.topic_partition
             self._assign(partition.topic_id, key.partition, move.source)
+
+    def _remove(self, move: Move) -> None:
+        partition = move.partition
+        del self._moves[partition.topic_partition]
+        del self._by_id[partition.topic_id, partition.topic_partition.partition]
+        partition.future = None
 
     # What happens to partitions
 
@@ -197,9 +205,9 @@ class LogMoves:
 
     def stopped(self, topic_partition: TopicPartition) -> None:
         """The broker has the partition no more."""
-        move = self._moves.pop(topic_partition, None)
+        move = self._moves.get(topic_partition)
         if move is not None:
-            move.partition.future = None
+            self._remove(move)
         if self._logs.future(topic_partition) is not None:
             self._drop_future(topic_partition)
 
@@ -237,11 +245,9 @@ class LogMoves:
 
     def assigned(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
         """The controller has assigned a replica of this broker."""
-        for move in self._moves.values():
-            key = move.partition.topic_partition
-            is_this = move.partition.topic_id == topic_id and key.partition == index
-            if is_this and move.state is MoveState.ASKED and move.future.directory_id == directory_id:
-                move.state = MoveState.ACCEPTED
+        move = self._by_id.get((topic_id, index))
+        if move is not None and move.state is MoveState.ASKED and move.future.directory_id == directory_id:
+            move.state = MoveState.ACCEPTED
 
     # Time
 
@@ -297,8 +303,7 @@ class LogMoves:
             self._logs.flush_future(key)
             return False
         partition.log = self._logs.promote_future(key)
-        partition.future = None
-        del self._moves[key]
+        self._remove(move)
         log.info("%s-%d: its log lies in the other directory now", *key)
         return True
 

@@ -52,6 +52,20 @@ DELETED_AT_ONCE: Final = 8
 class PartitionLogs(Protocol):
     """The logs in this broker's log directories."""
 
+    def begin_opening(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        *,
+        directory_id: UUID,
+        is_new: bool,
+        leader_epoch: int | None,
+    ) -> bool:
+        """Whether `open` may be called now. If not, the log's files are being made, so that `open` need not wait for
+        the disk: `ReplicaManager.log_made` is called when they are, or could not be. A new log begins with
+        `leader_epoch`."""
+        ...
+
     def open(
         self, topic_partition: TopicPartition, topic_id: UUID, *, directory_id: UUID, is_new: bool
     ) -> PartitionLog:
@@ -147,6 +161,9 @@ class ReplicaManager:
         """Partitions for whose files there was no space."""
         # With the topic id of the log.
         self._undeleted: dict[TopicPartition, UUID] = {}
+        # Of new partitions whose files are being made, or were made and are not opened yet, the topic's id then.
+        self._in_making: dict[TopicPartition, UUID] = {}
+        self._made: dict[TopicPartition, UUID] = {}
         self._is_shutting_down = False
         self._has_begun = False
         self._next_shrink_ms: int | None = None
@@ -223,9 +240,10 @@ class ReplicaManager:
         self._submit()
 
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch. Of many new
-        partitions only some are opened here, and of many old ones only some logs are set aside; `tick` does the others.
-        """
+        """Deletions first, then leaders, then followers, then fetchers that have nothing left to fetch. The logs of new
+        partitions are made first (`PartitionLogs.begin_opening`), so that the image need not wait for the disk; of many
+        that are there only some are opened here, and of many old ones only some logs are set aside. `tick` does the
+        others."""
         before, self._image = self._image, image
         changed = self._changed(delta)
         if not self._has_begun:
@@ -237,6 +255,10 @@ class ReplicaManager:
         for topic_id in delta.deleted_topic_ids:
             for topic_partition in list(self._indexes.get(topic_id, {}).values()):
                 self._stop_and_delete(topic_partition)
+        if self._made:
+            for topic_partition, topic_id in list(self._made.items()):
+                if topic_id in delta.deleted_topic_ids:
+                    self._delete_made(topic_partition)
         self._take_over(now_ms, changed, opened_at_once=OPENED_AT_ONCE)
         self.delete_some()
         if image.cluster.brokers is not before.cluster.brokers:
@@ -271,6 +293,8 @@ class ReplicaManager:
                     if not opened_at_once:
                         self._unopened[topic_partition] = None
                         continue
+                    if not self._may_open(topic_partition, topic, state):
+                        continue
                     opened_at_once -= 1
                 into = led if state.leader == self._settings.broker_id else followed
                 into.append((topic_partition, topic, state))
@@ -286,11 +310,47 @@ class ReplicaManager:
             del self._unopened[topic_partition]
         by_topic: dict[str, list[int]] = {}
         topics = self._image.topics.by_name
-        for name, index in chosen:
+        for topic_partition in chosen:
+            name, index = topic_partition
+            topic = topics.get(name)
             # The topic may have been deleted, and created again with fewer partitions.
-            if name in topics and topics[name].partitions.get(index) is not None:
+            state = None if topic is None else topic.partitions.get(index)
+            if topic is None or state is None or self._settings.broker_id not in state.replicas:
+                self._delete_made(topic_partition)
+            elif topic_partition in self._hosted or self._may_open(topic_partition, topic, state):
                 by_topic.setdefault(name, []).append(index)
         self._take_over(now_ms, [(topics[name], ids) for name, ids in by_topic.items()])
+
+    def _may_open(self, topic_partition: TopicPartition, topic: TopicImage, state: PartitionState) -> bool:
+        """If not, the files of its log are being made."""
+        if self._made.get(topic_partition) == topic.id:
+            return True
+        self._delete_made(topic_partition)
+        if topic_partition in self._in_making:
+            return False
+        # The new log gets the folder of that name.
+        self._delete_log(topic_partition)
+        may_open = self._logs.begin_opening(
+            topic_partition,
+            topic.id,
+            directory_id=state.directory_of(self._settings.broker_id),
+            is_new=state.partition_epoch == 0,
+            leader_epoch=state.leader_epoch if state.leader == self._settings.broker_id else None,
+        )
+        if not may_open:
+            self._in_making[topic_partition] = topic.id
+        return may_open
+
+    def log_made(self, topic_partition: TopicPartition) -> None:
+        """The files of a new log are made, or could not be; `tick` opens it then."""
+        self._made[topic_partition] = self._in_making.pop(topic_partition)
+        self._unopened[topic_partition] = None
+
+    def _delete_made(self, topic_partition: TopicPartition) -> None:
+        """The partition was deleted, created again or moved away before its log was opened."""
+        topic_id = self._made.pop(topic_partition, None)
+        if topic_id is not None:
+            self._undeleted[topic_partition] = topic_id
 
     @property
     def _is_registered(self) -> bool:
@@ -355,6 +415,7 @@ class ReplicaManager:
         if hosted is not None:
             # A topic of the same name was deleted; its removal comes with the same or an earlier delta.
             self._stop_and_delete(topic_partition)
+        self._made.pop(topic_partition, None)
         # The new log gets the folder of that name.
         self._delete_log(topic_partition)
         hosted = self._hosted[topic_partition] = _Hosted(topic.id, None)

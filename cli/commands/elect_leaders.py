@@ -20,6 +20,8 @@ class Election(StrEnum):
 
 # ElectionType of the protocol.
 _CODES = {Election.PREFERRED: 0, Election.UNCLEAN: 1}
+# The controller decides about so many in one turn, and writes them in one batch.
+_AT_ONCE = 1000
 Place = tuple[str, int]
 
 
@@ -117,28 +119,24 @@ async def _elect(
     from kquorum.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
     from kquorum.wire.messages.error_codes import ErrorCode
 
-    by_topic: dict[str, list[int]] = {}
-    for name, index in places:
-        by_topic.setdefault(name, []).append(index)
-    request = ElectLeadersRequest(
-        election_type=_CODES[kind],
-        topic_partitions=tuple(
-            TopicPartitions(topic=name, partitions=tuple(ids)) for name, ids in by_topic.items()
-        ),
-        timeout_ms=timeout_ms,
-    )
+    refused: dict[Place, str] = {}
     doubt = "leaders may have been elected all the same: look with `kquorum topics describe`"
-    answer = await client.ask(PendingRequest(request=request, doubt=doubt))
-    check_change(int(answer.error_code), None, "no leader was elected", doubt)
-    return {
-        (
-            topic.topic,
-            each.partition_id,
-        ): f"{each.error_message or 'refused'} ({each.error_code.name.upper()})"
-        for topic in answer.replica_election_results
-        for each in topic.partition_result
-        if each.error_code not in (ErrorCode.none, ErrorCode.election_not_needed)
-    }
+    for start in range(0, len(places), _AT_ONCE):
+        by_topic: dict[str, list[int]] = {}
+        for name, index in places[start : start + _AT_ONCE]:
+            by_topic.setdefault(name, []).append(index)
+        wanted = tuple(TopicPartitions(topic=name, partitions=tuple(ids)) for name, ids in by_topic.items())
+        request = ElectLeadersRequest(
+            election_type=_CODES[kind], topic_partitions=wanted, timeout_ms=timeout_ms
+        )
+        answer = await client.ask(PendingRequest(request=request, doubt=doubt))
+        check_change(int(answer.error_code), None, "no leader was elected", doubt)
+        for topic in answer.replica_election_results:
+            for each in topic.partition_result:
+                if each.error_code not in (ErrorCode.none, ErrorCode.election_not_needed):
+                    words = f"{each.error_message or 'refused'} ({each.error_code.name.upper()})"
+                    refused[topic.topic, each.partition_id] = words
+    return refused
 
 
 COMMAND = Command(

@@ -16,7 +16,7 @@ that lost it twice is sent on a connection of its own, where it harms no other, 
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple
 
@@ -229,6 +229,11 @@ class ControllerChannel:
             "%s is not sent again, %d connections were lost with it: %s", api_key.name, LOSSES_MAX, reason
         )
         raise ControllerUnavailable(api_key, int((loop.time() - began_at_s) * 1000), reason)
+
+    @property
+    def controller_versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """The versions of each API that the controller offers; None while none is connected, or it was not asked."""
+        return None if self._connection is None else self._connection.peer_versions
 
     def handle_leader_change(self, _leader_id: int, _leader_epoch: int) -> None:
         """A new leader: requests still waiting at the old one, which may hang, go to the new one at once."""

@@ -19,6 +19,8 @@ CHUNK_RECORDS = 1_000
 # More records than these are applied in slices. What a record changes may be long, whatever its own bytes: the hash of
 # a resource with 64 KB of configs takes 0.15 ms, and 900 small changes of such resources took a broker 140 ms.
 UNSLICED_RECORDS = 64
+# For so long a follower's state waits for a flush, at most.
+LONGEST_WAIT_S = 0.005
 
 
 class CommitFeed:
@@ -165,15 +167,25 @@ class Delivery:
         self._load = load
         self._forget = forget
         self._is_due = False
+        self._wait: asyncio.TimerHandle | None = None
 
     @property
     def applied_offset(self) -> int:
         return self._feed.applied_offset
 
-    def commit(self, now_ms: int, ready: Ready) -> None:
-        """What a turn says of the high watermark, of who leads, and of reads."""
+    def commit(self, now_ms: int, ready: Ready, *, waits_for_flush: bool = False) -> None:
+        """What a turn says of the high watermark, of who leads, and of reads. With `waits_for_flush` what is committed
+        is delivered in the next turn, or after `LONGEST_WAIT_S`: a follower's acknowledgement goes first, for which the
+        leader's clients wait."""
         if ready.high_watermark is not None:
             self._feed.advance(ready.high_watermark)
+        if waits_for_flush and self._feed.has_more and not self._is_due:
+            self._is_due = True
+            self._wait = asyncio.get_running_loop().call_later(
+                LONGEST_WAIT_S, self._guarded, self._deliver_rest
+            )
+        elif ready.high_watermark is not None or self._wait is not None:
+            self._end_wait()
             self._feed.deliver(now_ms)
         if ready.leader is not None:
             self._feed.lead_changed(now_ms, ready.leader)
@@ -206,8 +218,15 @@ class Delivery:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._guarded, self._deliver_rest)
 
+    def _end_wait(self) -> None:
+        if self._wait is not None:
+            self._wait.cancel()
+            self._wait = None
+            self._is_due = False
+
     def _deliver_rest(self) -> None:
         self._is_due = False
+        self._wait = None
         if self._is_blocked():
             return
         self._feed.deliver(self._now_ms())

@@ -394,7 +394,10 @@ class RaftDriver:
     # The state machine
 
     def _commit(self, ready: Ready) -> None:
-        self._delivery.commit(self._now_ms(), ready)
+        # A leader's clients wait for its state machine; of a replica that never votes no leader awaits a flush.
+        is_follower = self._node.leader_id != self._node.node_id
+        waits_for_flush = bool(ready.append) and is_follower and not self._flush_interval_ms
+        self._delivery.commit(self._now_ms(), ready, waits_for_flush=waits_for_flush)
         if ready.has_caught_up:
             self._on_caught_up()
 

@@ -66,6 +66,10 @@ class PeerConnection:
         # The peer is asked again at once, so that one which always sends garbage would fill the log.
         self._warnings = BoundedLog(logger, self._loop.time)
         self._last_used = self._loop.time()
+        # The requests without an answer, in their order, each with the time at which it is late. One timer is for all.
+        self._awaited: dict[int, tuple[KafkaConnection, OutboundRequest, float]] = {}
+        self._last_number = 0
+        self._timer: asyncio.TimerHandle | None = None
         # Why the last attempt to connect failed, as long as none has succeeded since.
         self.trouble: str | None = None
 
@@ -95,6 +99,9 @@ class PeerConnection:
         self._is_closed = True
         if self._connecting is not None:
             self._connecting.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._connection is not None:
             self._connection.close()
 
@@ -156,48 +163,51 @@ class PeerConnection:
     def _transmit(self, connection: KafkaConnection, outbound: OutboundRequest) -> None:
         api_key = api_key_of(outbound.request)
         version = self._versions.get(api_key)
+        number = self._last_number = self._last_number + 1
         try:
             if version is None:
                 raise UnsupportedVersion(f"the peer knows no version of {api_key.name} that is ours")
-            future = connection.send_request(encode_request(outbound.request, version), version)
+            request = encode_request(outbound.request, version)
+            connection.ask(request, version, partial(self._completed, number))
         except UnsupportedVersion:
             self._fail_soon(outbound, FailureReason.UNSUPPORTED_VERSION)
             return
-        timer = self._loop.call_later(
-            self._request_timeout_ms / 1000, self._timed_out, connection, outbound, future
-        )
-        future.add_done_callback(partial(self._completed, connection, outbound, timer))
+        due_s = self._loop.time() + self._request_timeout_ms / 1000
+        self._awaited[number] = connection, outbound, due_s
+        self._watch_first()
 
-    def _timed_out(
-        self,
-        connection: KafkaConnection,
-        outbound: OutboundRequest,
-        future: asyncio.Future[KafkaResponse],
-    ) -> None:
-        """Responses come in order, so whatever is behind this one would be late as well: begin afresh."""
-        if future.cancel():
+    def _look_for_late(self) -> None:
+        """Responses come in order, so whatever is behind a late one would be late as well: begin afresh. What was
+        behind it on its connection fails as disconnected."""
+        self._timer = None
+        number = next(iter(self._awaited), None)
+        if number is None:
+            return
+        connection, outbound, due_s = self._awaited[number]
+        if due_s <= self._loop.time():
+            del self._awaited[number]
             connection.close()
             self._receive(
                 RequestFailed(outbound.correlation_id, outbound.destination_id, FailureReason.TIMED_OUT)
             )
+        self._watch_first()
 
-    def _completed(
-        self,
-        connection: KafkaConnection,
-        outbound: OutboundRequest,
-        timer: asyncio.TimerHandle,
-        future: asyncio.Future[KafkaResponse],
-    ) -> None:
-        timer.cancel()
-        if future.cancelled():
+    def _watch_first(self) -> None:
+        if self._awaited and self._timer is None and not self._is_closed:
+            _, _, due_s = next(iter(self._awaited.values()))
+            self._timer = self._loop.call_at(due_s, self._look_for_late)
+
+    def _completed(self, number: int, response: KafkaResponse | None, error: Exception | None) -> None:
+        awaited = self._awaited.pop(number, None)
+        if awaited is None:
             return
-        error = future.exception()
-        if error is not None:
-            if isinstance(error, DecodeError):
-                self._distrust(connection, error)
-            self._fail(outbound, FailureReason.DISCONNECTED)
+        connection, outbound, _ = awaited
+        if response is not None:
+            self._answered(connection, outbound, response)
             return
-        self._answered(connection, outbound, future.result())
+        if isinstance(error, DecodeError):
+            self._distrust(connection, error)
+        self._fail(outbound, FailureReason.DISCONNECTED)
 
     def _answered(
         self, connection: KafkaConnection, outbound: OutboundRequest, answer: KafkaResponse

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from kquorum.spark_replay.checks.findings import CheckName
 from kquorum.spark_replay.checks.inputs import CheckInputs
 from kquorum.spark_replay.checks.removal_checks import removable_records
-from kquorum.spark_replay.tables.building.state import MARKERS
+from kquorum.spark_replay.decode.rows import MARKERS
 
 UNITS: Final[Mapping[CheckName, str]] = {
     CheckName.CHECKSUMS: "batches",

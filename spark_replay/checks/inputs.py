@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
+from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.audit_manifest import AuditedSource
+from kquorum.spark_replay.decode.rows import MARKERS
 from kquorum.spark_replay.decode.sources import FileKind
-from kquorum.spark_replay.tables.building.state import MARKERS, state_records
+from kquorum.spark_replay.tables.building.state import state_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

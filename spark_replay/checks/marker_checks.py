@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
 from kquorum.spark_replay.checks.inputs import CheckInputs
-from kquorum.spark_replay.tables.building.state import MARKERS
+from kquorum.spark_replay.decode.rows import MARKERS
 
 _BEGIN: Final = MARKERS[0]
 

@@ -17,7 +17,7 @@ from kquorum.metadata.log_check.state_replay import RecordedHash
 from kquorum.metadata.state_hash.image_hash import hash_of_image, state_hash_text
 from kquorum.snapshots.checking import SnapshotFault
 from kquorum.snapshots.naming import SnapshotId
-from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.audit_manifest import AuditedSource
 from kquorum.spark_replay.checks.findings import NOTE, VIOLATION, CheckName
 from kquorum.spark_replay.decode.files import map_listed
 from kquorum.spark_replay.decode.sources import FileKind, LogFile

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.audit_manifest import AuditedSource
 from kquorum.spark_replay.checks.inputs import CheckInputs
 from kquorum.spark_replay.checks.replaying import SnapshotDigest
 from kquorum.spark_replay.checks.replica_facts import replica_facts

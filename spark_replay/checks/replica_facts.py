@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.audit_manifest import AuditedSource
 from kquorum.spark_replay.checks.inputs import CheckInputs
 
 _BATCH: Final = ("base_offset", "last_offset", "leader_epoch", "crc", "size_in_bytes")

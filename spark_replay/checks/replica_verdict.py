@@ -13,7 +13,7 @@ what was committed.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.audit_manifest import AuditedSource
 from kquorum.spark_replay.checks.replica_facts import Difference, ReplicaFacts, Side
 
 

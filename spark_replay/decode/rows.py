@@ -7,6 +7,8 @@ is made in a third of the time.
 from typing import NamedTuple
 
 UNKNOWN_TYPE = "Unknown"
+# Of a metadata transaction: begin, end and abort.
+MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
 
 
 class RecordRow(NamedTuple):

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.frame import Frame, Tables
 from kquorum.spark_replay.questions.entities import (
     BY_NAME,
     ENTITIES,
@@ -20,7 +19,7 @@ EVERYTHING = Narrowing()
 PARTITIONS = BY_NAME["partitions"]
 
 
-def as_of(tables: AuditTables, moment: Moment, narrowing: Narrowing = EVERYTHING) -> Mapping[str, DataFrame]:
+def as_of(tables: Tables, moment: Moment, narrowing: Narrowing = EVERYTHING) -> Mapping[str, Frame]:
     """The state at `moment`, a frame for each kind of thing in it, by the names of `ENTITIES`, and `quorum`.
 
     Columns are the key and the fields of the entity, and `since_offset` and `since_ms`: when it came to be so. Topics
@@ -28,13 +27,13 @@ def as_of(tables: AuditTables, moment: Moment, narrowing: Narrowing = EVERYTHING
     """
     frames = held(tables, moment, narrowing)
     if "topics" in frames:
-        partitions = tables.table(PARTITIONS.table).where(F.col("source") == moment.source)
+        partitions = tables.frame(PARTITIONS.table).where(F.col("source") == moment.source)
         there = partitions.where(holds_at(F.lit(moment.state_offset)))
         frames["topics"] = _with_sizes(frames["topics"], _shown(PARTITIONS, there))
     return frames
 
 
-def held(tables: AuditTables, moment: Moment, narrowing: Narrowing = EVERYTHING) -> dict[str, DataFrame]:
+def held(tables: Tables, moment: Moment, narrowing: Narrowing = EVERYTHING) -> dict[str, Frame]:
     """As `as_of`, without the sums of topics: nothing but rows of the tables."""
     frames = {}
     for entity in ENTITIES:
@@ -44,12 +43,12 @@ def held(tables: AuditTables, moment: Moment, narrowing: Narrowing = EVERYTHING)
             at = counting(entity, F.lit(moment.offset), F.lit(moment.state_offset))
             frames[entity.name] = _shown(entity, of_source.where(holds_at(at)))
     if not narrowing.is_narrow:
-        epochs = tables.table("quorum_epochs").where(F.col("source") == moment.source)
+        epochs = tables.frame("quorum_epochs").where(F.col("source") == moment.source)
         frames["quorum"] = _leader(epochs.where(_leads_at(F.lit(moment.offset))))
     return frames
 
 
-def states_at(tables: AuditTables, moments: DataFrame) -> Mapping[str, DataFrame]:
+def states_at(tables: Tables, moments: Frame) -> Mapping[str, Frame]:
     """As `as_of` for every row of `moments`: `source`, `offset`, `state_offset` (see `moments.with_state_offsets`).
 
     Each frame has the `offset` of the moment as its column `as_of_offset`.
@@ -63,11 +62,11 @@ def states_at(tables: AuditTables, moments: DataFrame) -> Mapping[str, DataFrame
     frames = {}
     for entity in ENTITIES:
         at = counting(entity, F.col("as_of_offset"), F.col("as_of_state_offset"))
-        joined = tables.table(entity.table).join(F.broadcast(asked), same & holds_at(at))
+        joined = tables.frame(entity.table).join(asked.broadcast(), same & holds_at(at))
         frames[entity.name] = _shown(entity, joined, "as_of_offset")
     frames["topics"] = _with_sizes(frames["topics"], frames["partitions"], "as_of_offset")
     leads = same & _leads_at(F.col("as_of_offset"))
-    epochs = tables.table("quorum_epochs").join(F.broadcast(asked), leads)
+    epochs = tables.frame("quorum_epochs").join(asked.broadcast(), leads)
     frames["quorum"] = _leader(epochs, "as_of_offset")
     return frames
 
@@ -81,7 +80,7 @@ def counting(entity: Entity, offset: Column, state_offset: Column) -> Column:
     return state_offset
 
 
-def _shown(entity: Entity, rows: DataFrame, *more: str) -> DataFrame:
+def _shown(entity: Entity, rows: Frame, *more: str) -> Frame:
     return rows.select(
         *more,
         *entity.keys,
@@ -91,7 +90,7 @@ def _shown(entity: Entity, rows: DataFrame, *more: str) -> DataFrame:
     )
 
 
-def _with_sizes(topics: DataFrame, partitions: DataFrame, *more: str) -> DataFrame:
+def _with_sizes(topics: Frame, partitions: Frame, *more: str) -> Frame:
     """Each topic with what its partitions amount to. Inside the batch that makes it, it has not all of them yet."""
     keys = [*more, "source", "topic_id"]
     under = F.size("isr") < F.size("replicas")
@@ -102,7 +101,8 @@ def _with_sizes(topics: DataFrame, partitions: DataFrame, *more: str) -> DataFra
         F.count_if(under).alias("under_replicated"),
     )
     counted = topics.join(sizes, keys, "left")
-    return counted.fillna(0, ["partitions", "without_leader", "under_replicated"])
+    sums = ("partitions", "without_leader", "under_replicated")
+    return counted.withColumns({name: F.coalesce(F.col(name), F.lit(0)) for name in sums})
 
 
 def _leads_at(offset: Column) -> Column:
@@ -110,7 +110,7 @@ def _leads_at(offset: Column) -> Column:
     return (F.col("start_offset") <= offset) & (ends.isNull() | (ends > offset))
 
 
-def _leader(epochs: DataFrame, *more: str) -> DataFrame:
+def _leader(epochs: Frame, *more: str) -> Frame:
     return epochs.select(
         *more,
         *("source", "epoch", "leader_id", "voters"),

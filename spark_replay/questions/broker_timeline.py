@@ -1,9 +1,8 @@
 """What happened to a broker, in order: its registrations and fences, what it led and where it was in sync."""
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Window
+from kquorum.spark_replay.engine.frame import Frame, Tables
 from kquorum.spark_replay.questions.causes import OF_NEW_LEADER, OF_OLD_LEADER, with_author
 from kquorum.spark_replay.questions.timeline import all_events, setting_events
 
@@ -17,19 +16,19 @@ _CHANGES = {
 }
 
 
-def broker_timeline(tables: AuditTables, source: str, broker: int) -> DataFrame:
+def broker_timeline(tables: Tables, source: str, broker: int) -> Frame:
     """As `timeline.topic_timeline`; `about` is broker, config, leader, isr or quorum.
 
     What one batch does to many partitions is one event, which counts them.
     """
     of_source = F.col("source") == source
-    states = tables.table("brokers_history").where(of_source & (F.col("broker_id") == broker))
-    configs = tables.table("configs_history").where(
+    states = tables.frame("brokers_history").where(of_source & (F.col("broker_id") == broker))
+    configs = tables.frame("configs_history").where(
         of_source & (F.col("resource_type") == "broker") & (F.col("resource_name") == str(broker))
     )
     setting = F.concat(F.col("name"), F.lit(" = "), F.col("value"))
-    elections = tables.table("leader_changes").where(of_source)
-    isr = tables.table("isr_changes").where(of_source)
+    elections = tables.frame("leader_changes").where(of_source)
+    isr = tables.frame("isr_changes").where(of_source)
     events = [
         *_states(states),
         *setting_events(configs, "config", F.col("name"), setting),
@@ -37,12 +36,12 @@ def broker_timeline(tables: AuditTables, source: str, broker: int) -> DataFrame:
         _by_batch(_caused(elections.where(F.col("new_leader") == broker)), "leader", "leads", " more"),
         _by_batch(isr.where(F.array_contains("left_isr", F.lit(broker))), "isr", "out of sync in"),
         _by_batch(isr.where(F.array_contains("joined_isr", F.lit(broker))), "isr", "in sync again in"),
-        _quorum(tables.table("quorum_epochs").where(of_source & (F.col("leader_id") == broker))),
+        _quorum(tables.frame("quorum_epochs").where(of_source & (F.col("leader_id") == broker))),
     ]
     return with_author(all_events(events), tables)
 
 
-def _states(states: DataFrame) -> list[DataFrame]:
+def _states(states: Frame) -> list[Frame]:
     what = F.lit(None).cast("string")
     for change, text in _CHANGES.items():
         what = F.when(F.col("change") == change, F.lit(text)).otherwise(what)
@@ -71,7 +70,7 @@ def _states(states: DataFrame) -> list[DataFrame]:
     return [begun, removed]
 
 
-def _caused(elections: DataFrame) -> DataFrame:
+def _caused(elections: Frame) -> Frame:
     """With the broker that the cause is about."""
     cause = F.col("cause")
     of_old = F.when(cause.isin(*OF_OLD_LEADER), F.col("old_leader"))
@@ -80,7 +79,7 @@ def _caused(elections: DataFrame) -> DataFrame:
     )
 
 
-def _by_batch(changes: DataFrame, about: str, verb: str, more: str = "") -> DataFrame:
+def _by_batch(changes: Frame, about: str, verb: str, more: str = "") -> Frame:
     causes = [name for name in ("cause", "cause_broker") if name in changes.columns]
     named = F.concat(F.coalesce("topic_name", "topic_id"), F.lit("-"), F.col("partition_id").cast("string"))
     grouped = changes.groupBy("source", "batch_base_offset", *causes).agg(
@@ -96,7 +95,7 @@ def _by_batch(changes: DataFrame, about: str, verb: str, more: str = "") -> Data
     return grouped.withColumns({"what": what, "about": F.lit(about)})
 
 
-def _quorum(epochs: DataFrame) -> DataFrame:
+def _quorum(epochs: Frame) -> Frame:
     what = F.concat(F.lit("leads the quorum from epoch "), F.col("epoch").cast("string"), F.lit(" on"))
     return epochs.select(
         "source",

@@ -2,11 +2,9 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column, Window
+from kquorum.spark_replay.engine.frame import Frame, Tables
 
 BY_LEADER: Final = "leader_request"
 CREATION: Final = "creation"
@@ -23,7 +21,7 @@ OF_NEW_LEADER: Final = ("unfencing",)
 _KEYS = ("source", "topic_id", "partition_id")
 
 
-def partition_steps(history: DataFrame) -> DataFrame:
+def partition_steps(history: Frame) -> Frame:
     """Rows of `partition_history` (all of each partition that is asked for) with the row before them.
 
     `old_<field>` are the fields of that row, null in the first one, which `is_first`.
@@ -37,7 +35,7 @@ def partition_steps(history: DataFrame) -> DataFrame:
     return history.withColumns({**old, "is_first": F.lag(F.lit(False), 1, True).over(order)})
 
 
-def with_cause(steps: DataFrame, tables: AuditTables, source: str) -> DataFrame:
+def with_cause(steps: Frame, tables: Tables, source: str) -> Frame:
     """Adds `cause` and `cause_broker` to `partition_steps`; null where the log tells of none.
 
     A change of leader has the cause that `leader_changes` gives. A change of the ISR alone is of the brokers' records
@@ -45,7 +43,7 @@ def with_cause(steps: DataFrame, tables: AuditTables, source: str) -> DataFrame:
     way. What is in the first row of a partition is its creation,
     or unknown where that is not in the log.
     """
-    elections = tables.table("leader_changes").where(F.col("source") == source)
+    elections = tables.frame("leader_changes").where(F.col("source") == source)
     known = elections.select(
         *_KEYS, F.col("offset").alias("valid_from_offset"), F.col("cause").alias("election_cause")
     )
@@ -60,9 +58,9 @@ def with_cause(steps: DataFrame, tables: AuditTables, source: str) -> DataFrame:
     )
 
 
-def _broker_events(tables: AuditTables, source: str) -> DataFrame:
+def _broker_events(tables: Tables, source: str) -> Frame:
     """What happened to brokers in each batch."""
-    happened = tables.table("brokers_history").where(
+    happened = tables.frame("brokers_history").where(
         (F.col("source") == source)
         & F.col("change").isin(*_ISR_CAUSES)
         & F.col("batch_base_offset").isNotNull()
@@ -119,30 +117,28 @@ NOTE_FIELDS: Final = (
     *("principal", "client_id", "client_address", "api", "reason", "operator_reason", "note_offset"),
 )
 AUTHOR_FIELDS: Final = (*NOTE_FIELDS, "controller_id")
-_NOTE_TYPE: Final = StructType(
-    [
-        *(StructField(name, LongType() if name == "note_offset" else StringType()) for name in NOTE_FIELDS),
-        StructField("covered_to_offset", LongType()),
-    ]
+_NOTE_COLUMNS: Final = ",".join(
+    f"{name}:{'long' if name == 'note_offset' else 'string'}" for name in NOTE_FIELDS
 )
+_NOTE_TYPE: Final = f"struct<{_NOTE_COLUMNS},covered_to_offset:long>"
 
 
-def with_author(events: DataFrame, tables: AuditTables) -> DataFrame:
+def with_author(events: Frame, tables: Tables) -> Frame:
     """`events` (`source`, `offset` and any others) with `AUTHOR_FIELDS`: all null where nothing is known.
 
     The note is null of what the controller did by itself, and in logs that hold no notes. `offset` may be null.
     """
     order = Window.partitionBy("source").orderBy("offset", F.col("is_event"))
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = order.up_to_here()
     marked = events.withColumn("is_event", F.lit(True))
     for marks in ([_notes(tables)] if has_notes(tables) else []) + [_epochs(tables)]:
-        marked = marked.unionByName(marks, allowMissingColumns=True)
+        marked = marked.unionByName(marks)
     if not has_notes(tables):
         marked = marked.withColumn("note", F.lit(None).cast(_NOTE_TYPE))
     found = marked.withColumns(
         {
-            "note": F.last("note", ignorenulls=True).over(so_far),
-            "epoch": F.last("epoch", ignorenulls=True).over(so_far),
+            "note": F.last_known("note").over(so_far),
+            "epoch": F.last_known("epoch").over(so_far),
         }
     ).where("is_event")
     covers = F.col("note.covered_to_offset") >= F.col("offset")
@@ -151,21 +147,21 @@ def with_author(events: DataFrame, tables: AuditTables) -> DataFrame:
     return found.withColumns({**fields, **leader}).drop("note", "epoch", "is_event")
 
 
-def _notes(tables: AuditTables) -> DataFrame:
-    notes = tables.table("audit_notes").where(F.col("committed") & (F.col("covered_records") > 0))
+def _notes(tables: Tables) -> Frame:
+    notes = tables.frame("audit_notes").where(F.col("committed") & (F.col("covered_records") > 0))
     fields = [F.col("offset").alias(name) if name == "note_offset" else F.col(name) for name in NOTE_FIELDS]
     note = F.struct(*fields, "covered_to_offset").alias("note")
     return notes.select("source", "offset", note, F.lit(False).alias("is_event"))
 
 
-def _epochs(tables: AuditTables) -> DataFrame:
-    epochs = tables.table("quorum_epochs")
+def _epochs(tables: Tables) -> Frame:
+    epochs = tables.frame("quorum_epochs")
     epoch = F.struct("leader_id").alias("epoch")
     return epochs.select(
         "source", F.col("start_offset").alias("offset"), epoch, F.lit(False).alias("is_event")
     )
 
 
-def has_notes(tables: AuditTables) -> bool:
+def has_notes(tables: Tables) -> bool:
     """Whether any of the logs holds notes; Kafka's own hold none."""
     return bool(tables.manifest.rows.get("audit_notes"))

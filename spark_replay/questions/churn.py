@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column, Window
+from kquorum.spark_replay.engine.frame import Frame, Tables
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 UNITS: Final = {"hour": HOUR_MS, "day": DAY_MS}
@@ -29,23 +28,23 @@ class Span:
         return inside
 
 
-def churn(tables: AuditTables, source: str, span: Span, *, unit: str = "hour") -> Mapping[str, DataFrame]:
+def churn(tables: Tables, source: str, span: Span, *, unit: str = "hour") -> Mapping[str, Frame]:
     """Four frames, not sorted: `elections` (of the quorum, per hour or day), `leader_changes` (by cause),
     `brokers` (how often each was fenced, unfenced, registered) and `partitions` (changes of each)."""
     of_source = F.col("source") == source
     return {
-        "elections": elections(tables.table("quorum_epochs").where(of_source), span, UNITS[unit]),
-        "leader_changes": causes(tables.table("leader_changes").where(of_source), span),
-        "brokers": flapping(tables.table("brokers_history").where(of_source), span),
+        "elections": elections(tables.frame("quorum_epochs").where(of_source), span, UNITS[unit]),
+        "leader_changes": causes(tables.frame("leader_changes").where(of_source), span),
+        "brokers": flapping(tables.frame("brokers_history").where(of_source), span),
         "partitions": hottest(
-            tables.table("leader_changes").where(of_source),
-            tables.table("isr_changes").where(of_source),
+            tables.frame("leader_changes").where(of_source),
+            tables.frame("isr_changes").where(of_source),
             span,
         ),
     }
 
 
-def elections(epochs: DataFrame, span: Span, unit_ms: int) -> DataFrame:
+def elections(epochs: Frame, span: Span, unit_ms: int) -> Frame:
     """(from_ms, elections, epochs, leaders) of each hour or day with an election.
 
     `elections` counts the epochs that left records, `epochs` how far the epoch went up: more where elections were not
@@ -63,7 +62,7 @@ def elections(epochs: DataFrame, span: Span, unit_ms: int) -> DataFrame:
     )
 
 
-def causes(changes: DataFrame, span: Span) -> DataFrame:
+def causes(changes: Frame, span: Span) -> Frame:
     """(cause, changes, partitions, to_none) of the changes of partitions' leaders."""
     chosen = changes.where(span.holds(F.col("timestamp_ms")))
     return chosen.groupBy("cause").agg(
@@ -73,7 +72,7 @@ def causes(changes: DataFrame, span: Span) -> DataFrame:
     )
 
 
-def flapping(states: DataFrame, span: Span) -> DataFrame:
+def flapping(states: Frame, span: Span) -> Frame:
     """(broker_id, fenced, unfenced, shutdowns, registered, fenced_ms, last_ms) of each broker with any of them.
 
     Only what changed counts: a fenced broker that is fenced again did not flap.
@@ -96,7 +95,7 @@ def flapping(states: DataFrame, span: Span) -> DataFrame:
     )
 
 
-def hottest(leader_changes: DataFrame, isr_changes: DataFrame, span: Span) -> DataFrame:
+def hottest(leader_changes: Frame, isr_changes: Frame, span: Span) -> Frame:
     """(topic_name, topic_id, partition_id, changes, leader_changes, isr_shrinks, isr_expands, unclean, last_ms)."""
     key = ("topic_name", "topic_id", "partition_id", "timestamp_ms")
     none = F.lit(False)

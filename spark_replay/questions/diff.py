@@ -1,13 +1,11 @@
 """What two moments of one log differ in, and what happened in between that they do not differ in."""
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.frame import Frame, Tables, union_of
 from kquorum.spark_replay.questions.as_of import EVERYTHING, counting
 from kquorum.spark_replay.questions.causes import with_author
 from kquorum.spark_replay.questions.entities import ENTITIES, Entity, Narrowing, history
@@ -18,8 +16,8 @@ CHANGES: Final = (ADDED, REMOVED, CHANGED, PASSING, RESTORED)
 
 
 def diff(
-    tables: AuditTables, before: Moment, after: Moment, narrowing: Narrowing = EVERYTHING
-) -> Mapping[str, DataFrame]:
+    tables: Tables, before: Moment, after: Moment, narrowing: Narrowing = EVERYTHING
+) -> Mapping[str, Frame]:
     """By the names of `ENTITIES`: a row for each thing that something happened to behind `before`, up to `after`.
 
     `change` is added, removed or changed; or passing (came and went in between) or restored (changed and changed
@@ -32,8 +30,8 @@ def diff(
 
 
 def compared(
-    tables: AuditTables, before: Moment, after: Moment, narrowing: Narrowing = EVERYTHING
-) -> Mapping[str, DataFrame]:
+    tables: Tables, before: Moment, after: Moment, narrowing: Narrowing = EVERYTHING
+) -> Mapping[str, Frame]:
     """As `diff`, without the authors."""
     frames = {}
     for entity in ENTITIES:
@@ -44,7 +42,7 @@ def compared(
     return frames
 
 
-def _compared(entity: Entity, rows: DataFrame, before: Moment, after: Moment) -> DataFrame:
+def _compared(entity: Entity, rows: Frame, before: Moment, after: Moment) -> Frame:
     first, last = (counting(entity, F.lit(each.offset), F.lit(each.state_offset)) for each in (before, after))
     was, is_there = holds_at(first), holds_at(last)
     begun = _is_between(F.col("valid_from_offset"), first, last)
@@ -54,8 +52,8 @@ def _compared(entity: Entity, rows: DataFrame, before: Moment, after: Moment) ->
     start = F.when(begun, _place("valid_from"))
     marked = rows.where((was != is_there) | begun).withColumns({"is_before": was, "is_after": is_there})
     grouped = marked.groupBy(*entity.keys).agg(
-        F.first(F.when(F.col("is_before"), state), ignorenulls=True).alias("before"),
-        F.first(F.when(F.col("is_after"), state), ignorenulls=True).alias("after"),
+        F.first_known(F.when(F.col("is_before"), state)).alias("before"),
+        F.first_known(F.when(F.col("is_after"), state)).alias("after"),
         F.greatest(F.max(place), F.max(start)).alias("place"),
         F.count_if(begun).alias("begun"),
     )
@@ -74,7 +72,7 @@ def _compared(entity: Entity, rows: DataFrame, before: Moment, after: Moment) ->
 
 def _place(edge: str) -> Column:
     offset, timestamp_ms = (F.col(f"{edge}_{unit}").cast("long") for unit in ("offset", "ms"))
-    return F.struct(offset.alias("offset", metadata={}), timestamp_ms.alias("timestamp_ms", metadata={}))
+    return F.struct(offset.alias("offset"), timestamp_ms.alias("timestamp_ms"))
 
 
 def _is_between(offset: Column, first: Column, last: Column) -> Column:
@@ -106,7 +104,7 @@ def _change(fields: Column) -> Column:
     )
 
 
-def sums_of_diff(frames: Mapping[str, DataFrame]) -> DataFrame:
+def sums_of_diff(frames: Mapping[str, Frame]) -> Frame:
     """(entity, change, rows) of a diff."""
     narrow = [frame.select(F.lit(name).alias("entity"), "change") for name, frame in frames.items()]
-    return reduce(DataFrame.unionAll, narrow).groupBy("entity", "change").agg(F.count("*").alias("rows"))
+    return union_of(narrow).groupBy("entity", "change").agg(F.count("*").alias("rows"))

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.frame import Frame, Tables
 
 QUORUM_FEATURE: Final = "kraft.version"
 
@@ -100,10 +99,10 @@ class Narrowing:
         return joined
 
 
-def history(tables: AuditTables, entity: Entity, narrowing: Narrowing) -> DataFrame | None:
+def history(tables: Tables, entity: Entity, narrowing: Narrowing) -> Frame | None:
     """The requested rows of an entity's history; None for no rows of its kind."""
     condition = narrowing.of(entity)
-    return None if condition is None else tables.table(entity.table).where(condition)
+    return None if condition is None else tables.frame(entity.table).where(condition)
 
 
 def is_topic(name_or_id: str) -> Column:

@@ -9,10 +9,9 @@ Followers get the very batches that the leader stamped, so it does not matter wh
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Window
+from kquorum.spark_replay.engine.frame import Frame, Tables
 from kquorum.spark_replay.questions.moments import time_text
 
 NAMED: Final = 3
@@ -24,14 +23,14 @@ NEW_EPOCH, SAME_EPOCH = "new epoch", "same epoch"
 _NOTED_MS = 2_000
 
 
-def idle_gaps(tables: AuditTables, source: str, *, min_ms: int) -> DataFrame:
+def idle_gaps(tables: Tables, source: str, *, min_ms: int) -> Frame:
     """(kind, from_ms, to_ms, duration_ms, from_offset, to_offset, from_epoch, to_epoch, from_leader, to_leader,
     epochs_without_records) of each time that no batch was written for `min_ms` or longer; not sorted.
 
     `from_offset` is the last record before, `to_offset` the first after. `epochs_without_records` counts the epochs in
     between: elections without a winner, or whose winner wrote nothing that lasted.
     """
-    batches = tables.table("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
+    batches = tables.frame("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
     placed = batches.select(
         "base_offset",
         "last_offset",
@@ -44,7 +43,7 @@ def idle_gaps(tables: AuditTables, source: str, *, min_ms: int) -> DataFrame:
     edges = placed.groupBy("bucket").agg(F.max_by(state, "base_offset").alias("last"))
     across = Window.orderBy("bucket")
     carried = edges.select("bucket", F.lag("last").over(across).alias("before_bucket"))
-    pairs = placed.withColumn("before_inside", F.lag(state).over(inside)).join(F.broadcast(carried), "bucket")
+    pairs = placed.withColumn("before_inside", F.lag(state).over(inside)).join(carried.broadcast(), "bucket")
     before = F.coalesce("before_inside", "before_bucket")
     gaps = pairs.withColumn("before", before).where(
         F.col("timestamp_ms") - F.col("before.timestamp_ms") >= min_ms
@@ -52,8 +51,8 @@ def idle_gaps(tables: AuditTables, source: str, *, min_ms: int) -> DataFrame:
     return _with_leaders(gaps, tables, source)
 
 
-def _with_leaders(gaps: DataFrame, tables: AuditTables, source: str) -> DataFrame:
-    epochs = tables.table("quorum_epochs").where(F.col("source") == source)
+def _with_leaders(gaps: Frame, tables: Tables, source: str) -> Frame:
+    epochs = tables.frame("quorum_epochs").where(F.col("source") == source)
     from_leader, to_leader = (
         epochs.select(F.col("epoch").alias(f"{side}_epoch"), F.col("leader_id").alias(f"{side}_leader"))
         for side in ("from", "to")
@@ -73,21 +72,21 @@ def _with_leaders(gaps: DataFrame, tables: AuditTables, source: str) -> DataFram
         .withColumn(
             "epochs_without_records", F.greatest(F.col("to_epoch") - F.col("from_epoch") - 1, F.lit(0))
         )
-        .join(F.broadcast(from_leader), "from_epoch", "left")
-        .join(F.broadcast(to_leader), "to_epoch", "left")
+        .join(from_leader.broadcast(), "from_epoch", "left")
+        .join(to_leader.broadcast(), "to_epoch", "left")
     )
 
 
-def has_idle_records(tables: AuditTables, source: str) -> bool:
+def has_idle_records(tables: Tables, source: str) -> bool:
     """Whether the log has NoOpRecords at all: without them a gap says nothing."""
-    records = tables.table("records").where(
+    records = tables.frame("records").where(
         (F.col("source") == source) & (F.col("file_kind") == "log") & (F.col("record_type") == "NoOpRecord")
     )
     return bool(records.select("offset").limit(1).collect())
 
 
 def idle_gap_notes(
-    tables: AuditTables,
+    tables: Tables,
     source: str,
     *,
     since_ms: int | None = None,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
+from kquorum.spark_replay.audit_manifest import AuditedSource
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Tables
 
 PLACES_READ: Final = 200
 
@@ -23,22 +23,28 @@ class LogGap:
     last: int | None
 
 
-def log_gaps(tables: AuditTables, source: str) -> tuple[tuple[LogGap, ...], int]:
+def log_gaps(tables: Tables, source: str) -> tuple[tuple[LogGap, ...], int]:
     """Those of the segments in order, at most `PLACES_READ`, and how many damaged places there are."""
     if tables.manifest.rows.get("damage") == 0:
         return (), 0
-    damage = tables.table("damage").where((F.col("source") == source) & (F.col("file_kind") == "log"))
+    damage = tables.frame("damage").where((F.col("source") == source) & (F.col("file_kind") == "log"))
     columns = ("file", "segment_base_offset", "position", "offset")
     rows = damage.select(*columns).orderBy("segment_base_offset", "position").limit(PLACES_READ + 1).collect()
     if not rows:
         return (), 0
-    batches = tables.table("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
-    places = damage.sparkSession.createDataFrame(
+    batches = tables.frame("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
+    places = tables.values(
         [
             (number, row["file"], row["segment_base_offset"], row["position"], row["offset"])
             for number, row in enumerate(rows[:PLACES_READ])
         ],
-        "number int, at_file string, segment long, at_position long, at_offset long",
+        {
+            "number": "int",
+            "at_file": "string",
+            "segment": "long",
+            "at_position": "long",
+            "at_offset": "long",
+        },
     )
     before = (F.col("file") == F.col("at_file")) & (F.col("position") < F.col("at_position"))
     # A whole batch with offsets missing before it is reported at its own position.
@@ -105,7 +111,7 @@ def beginning_notes(known: AuditedSource) -> tuple[str, ...]:
     return ()
 
 
-def limits(tables: AuditTables, source: str) -> tuple[str, ...]:
+def limits(tables: Tables, source: str) -> tuple[str, ...]:
     """As `source_notes`, of the whole log."""
     return source_notes(tables.source(source), *log_gaps(tables, source))
 

@@ -7,15 +7,16 @@ over 1. What a broker has in its server.properties is in no log. No partition ne
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.frame import Frame
 
 MIN_ISR: Final = "min.insync.replicas"
 DEFAULT: Final = 1
 _LEVELS: Final = ("topic", "leader", "cluster")
 
 
-def with_min_isr(states: DataFrame, configs: DataFrame) -> DataFrame:
+def with_min_isr(states: Frame, configs: Frame) -> Frame:
     """`states` (rows of `partition_history`), cut where the setting changed within them, with `min_isr` added.
 
     `configs` is `configs_history`. The bounds of the rows are changed to those of the pieces. Only a state with fewer
@@ -66,11 +67,11 @@ def with_min_isr(states: DataFrame, configs: DataFrame) -> DataFrame:
     )
 
 
-def _settings(configs: DataFrame) -> DataFrame:
+def _settings(configs: Frame) -> Frame:
     """By level; what is no number cannot have been accepted, and does not count."""
     kind, name = F.col("resource_type"), F.col("resource_name")
     level = F.when(kind == "topic", "topic").when(name == "", "cluster").otherwise("leader")
-    value = F.expr("try_cast(value AS int)")
+    value = F.try_int("value")
     chosen = configs.where((F.col("name") == MIN_ISR) & kind.isin("topic", "broker") & value.isNotNull())
     return chosen.select(
         "source",
@@ -104,7 +105,7 @@ def _cuts() -> Column:
             & (each["offset"] < F.coalesce("valid_to_offset", F.lit(2**63 - 1)))
         ),
     )
-    begins = F.array_sort(F.array_distinct(F.concat(F.array(begin), inside)))
+    begins = F.sort_array(F.array_distinct(F.concat(F.array(begin), inside)))
     return F.transform(
         begins,
         lambda each, index: F.struct(

@@ -6,12 +6,12 @@ A metadata transaction takes effect at its end: within a committed one the state
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditedSource, AuditTables
+from kquorum.spark_replay.audit_manifest import AuditedSource
+from kquorum.spark_replay.decode.rows import MARKERS
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column, Window
+from kquorum.spark_replay.engine.frame import Frame, Tables
 from kquorum.spark_replay.questions.log_gaps import is_cut, log_gaps, source_notes
-from kquorum.spark_replay.tables.building.state import MARKERS
 
 BEGIN, END, ABORT = MARKERS
 IDLE_GAP_MS = 10_000
@@ -38,7 +38,7 @@ class Moment:
     is_cut: bool = False
 
 
-def moment_at_offset(tables: AuditTables, source: str, offset: int) -> Moment:
+def moment_at_offset(tables: Tables, source: str, offset: int) -> Moment:
     """Right behind the record at `offset`. Raises NoSuchMoment for one that the log does not reach."""
     known = tables.source(source)
     first, last = _reach(known)
@@ -47,7 +47,7 @@ def moment_at_offset(tables: AuditTables, source: str, offset: int) -> Moment:
     return _moment(tables, known, offset, ())
 
 
-def moment_at_time(tables: AuditTables, source: str, time_ms: int) -> Moment:
+def moment_at_time(tables: Tables, source: str, time_ms: int) -> Moment:
     """Before the first batch that is later than `time_ms`, which may be behind the end of the log.
 
     Raises NoSuchMoment for a time before the log and the snapshot that it begins with.
@@ -91,19 +91,19 @@ def moment_at_time(tables: AuditTables, source: str, time_ms: int) -> Moment:
     return _moment(tables, known, offset, notes)
 
 
-def last_moment(tables: AuditTables, source: str) -> Moment:
+def last_moment(tables: Tables, source: str) -> Moment:
     """The end of the log."""
     known = tables.source(source)
     return _moment(tables, known, _reach(known)[1], ())
 
 
-def first_moment(tables: AuditTables, source: str) -> Moment:
+def first_moment(tables: Tables, source: str) -> Moment:
     """The oldest state that is known: that of the snapshot which the log begins with, or at its first record."""
     known = tables.source(source)
     return _moment(tables, known, _reach(known)[0], ())
 
 
-def committed_transactions(records: DataFrame) -> DataFrame:
+def committed_transactions(records: Frame) -> Frame:
     """(source, begin_offset, end_offset) of each metadata transaction that ended well; both are its markers'."""
     order = Window.partitionBy("source").orderBy("offset")
     markers = records.where((F.col("file_kind") == "log") & F.col("record_type").isin(*MARKERS))
@@ -119,7 +119,7 @@ def committed_transactions(records: DataFrame) -> DataFrame:
     )
 
 
-def with_state_offsets(moments: DataFrame, records: DataFrame) -> DataFrame:
+def with_state_offsets(moments: Frame, records: Frame) -> Frame:
     """Adds `state_offset` to a frame with `source` and `offset`: see `Moment`."""
     transactions = committed_transactions(records).withColumnRenamed("source", "of_source")
     inside = (
@@ -127,14 +127,14 @@ def with_state_offsets(moments: DataFrame, records: DataFrame) -> DataFrame:
         & (F.col("offset") >= F.col("begin_offset"))
         & (F.col("offset") < F.col("end_offset"))
     )
-    joined = moments.join(F.broadcast(transactions), inside, "left")
+    joined = moments.join(transactions.broadcast(), inside, "left")
     before = F.coalesce(F.col("begin_offset") - 1, F.col("offset"))
     return joined.withColumn("state_offset", before).drop("of_source", "begin_offset", "end_offset")
 
 
-def log_batches(tables: AuditTables, source: str) -> DataFrame:
+def log_batches(tables: Tables, source: str) -> Frame:
     """The batches of one log's segments."""
-    return tables.table("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
+    return tables.frame("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
 
 
 def holds_at(offset: Column) -> Column:
@@ -152,7 +152,7 @@ def time_text(time_ms: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03d}Z"
 
 
-def _moment(tables: AuditTables, known: AuditedSource, offset: int, notes: tuple[str, ...]) -> Moment:
+def _moment(tables: Tables, known: AuditedSource, offset: int, notes: tuple[str, ...]) -> Moment:
     stamp, transaction = _place(tables, known.source, offset)
     state_offset = offset
     if transaction is not None:
@@ -173,9 +173,9 @@ def _moment(tables: AuditTables, known: AuditedSource, offset: int, notes: tuple
     )
 
 
-def _place(tables: AuditTables, source: str, offset: int) -> tuple[int | None, tuple[int, int] | None]:
+def _place(tables: Tables, source: str, offset: int) -> tuple[int | None, tuple[int, int] | None]:
     """The time of the batch at `offset`, and the committed transaction that is under way there; by one job."""
-    records = tables.table("records").where((F.col("source") == source) & (F.col("file_kind") == "log"))
+    records = tables.frame("records").where((F.col("source") == source) & (F.col("file_kind") == "log"))
     place, kind = F.col("offset"), F.col("record_type")
     before, after = place <= offset, place > offset
     markers = records.where(kind.isin(*MARKERS)).agg(
@@ -219,10 +219,10 @@ def _behind_the_end(end: Moment, time_ms: int, last_ms: int | None) -> tuple[str
     return (f"{end.source} ends at {place}: this is the state at its end",)
 
 
-def _base_is_as_old(tables: AuditTables, known: AuditedSource, time_ms: int) -> bool:
+def _base_is_as_old(tables: Tables, known: AuditedSource, time_ms: int) -> bool:
     """Whether the snapshot that the log begins with was there at that time."""
     if known.base.snapshot is None:
         return False
     of_base = (F.col("source") == known.source) & (F.col("file") == known.base.snapshot)
-    stamp = tables.table("records").where(of_base).agg(F.max("state_timestamp_ms").alias("ms")).collect()
+    stamp = tables.frame("records").where(of_base).agg(F.max("state_timestamp_ms").alias("ms")).collect()
     return stamp[0]["ms"] is not None and stamp[0]["ms"] <= time_ms

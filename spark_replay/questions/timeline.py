@@ -1,13 +1,11 @@
 """What happened to a topic, or to one partition of it, in order: what, why and who."""
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.frame import Frame, Tables, union_of
 from kquorum.spark_replay.questions.causes import AUTHOR_FIELDS, partition_steps, with_author, with_cause
 from kquorum.spark_replay.questions.entities import acl_matches_topic, is_topic
 
@@ -18,22 +16,22 @@ EVENT_FIELDS: Final = (
 ARROW = " → "
 
 
-def topic_timeline(tables: AuditTables, source: str, topic: str, partition: int | None = None) -> DataFrame:
+def topic_timeline(tables: Tables, source: str, topic: str, partition: int | None = None) -> Frame:
     """Everything that happened to topics of this name, with `EVENT_FIELDS` and `authors.AUTHOR_FIELDS`, not sorted.
 
     `about` is topic, partition, config or acl; `what` is said in words. With `partition` the others are left out.
     """
     named = (F.col("source") == source) & is_topic(topic)
-    partitions = tables.table("partition_history").where(named)
+    partitions = tables.frame("partition_history").where(named)
     if partition is not None:
         partitions = partitions.where(F.col("partition_id") == partition)
     events = [
-        *topic_events(tables.table("topics_history").where(named)),
+        *topic_events(tables.frame("topics_history").where(named)),
         partition_events(
             with_cause(partition_steps(partitions), tables, source), with_creation=partition is not None
         ),
     ]
-    configs = tables.table("configs_history").where(
+    configs = tables.frame("configs_history").where(
         (F.col("source") == source)
         & (F.col("resource_type") == "topic")
         & (F.col("resource_name") == F.lit(topic))
@@ -41,13 +39,13 @@ def topic_timeline(tables: AuditTables, source: str, topic: str, partition: int 
     events += setting_events(
         configs, "config", F.col("name"), F.concat(F.col("name"), F.lit(" = "), F.col("value"))
     )
-    acls = tables.table("acls_history").where((F.col("source") == source) & acl_matches_topic(topic))
+    acls = tables.frame("acls_history").where((F.col("source") == source) & acl_matches_topic(topic))
     entry = F.concat_ws(" ", "permission", "principal", "operation", "pattern_type", "resource_name")
     events += setting_events(acls, "acl", entry, entry)
     return with_author(all_events(events), tables)
 
 
-def all_events(events: Sequence[DataFrame]) -> DataFrame:
+def all_events(events: Sequence[Frame]) -> Frame:
     """One frame of `EVENT_FIELDS`."""
     types = {"offset": "long", "timestamp_ms": "long", "partition_id": "int", "cause_broker": "int"}
     types["batch_base_offset"] = "long"
@@ -62,10 +60,10 @@ def all_events(events: Sequence[DataFrame]) -> DataFrame:
         )
         for frame in events
     ]
-    return reduce(DataFrame.unionAll, shaped)
+    return union_of(shaped)
 
 
-def topic_events(topics: DataFrame) -> list[DataFrame]:
+def topic_events(topics: Frame) -> list[Frame]:
     """Of rows of `topics_history`."""
     count = _counted(F.col("partitions"), "partition")
     created = F.concat(
@@ -87,7 +85,7 @@ def _counted(count: Column, one: str) -> Column:
     return F.concat(count.cast("string"), F.when(count == 1, f" {one}").otherwise(f" {one}s"))
 
 
-def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
+def partition_events(steps: Frame, *, with_creation: bool) -> Frame:
     """Of `causes.with_cause`; without creations for a whole topic, because the topic's own creation stands for them."""
     events = (
         steps
@@ -104,7 +102,7 @@ def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
     )
 
 
-def setting_events(rows: DataFrame, about: str, name: Column, setting: Column) -> list[DataFrame]:
+def setting_events(rows: Frame, about: str, name: Column, setting: Column) -> list[Frame]:
     """Of rows of `configs_history` or `acls_history`: each set, and each taken away without another in its place."""
     ended = rows.where(F.col("ended_by").isin("deleted", "removed"))
     return [
@@ -187,14 +185,14 @@ def _end(about: str) -> list[Column]:
     ]
 
 
-def requests(events: DataFrame) -> DataFrame:
+def requests(events: Frame) -> Frame:
     """A timeline by who asked: one row for each request (by its note), and for each batch of the controller's own.
 
     `what` holds up to three of the things done, `events` counts them all; `offset` and `last_offset` are the first and
     the last of them.
     """
     deed = F.struct("offset", "partition_id", "about", "what")
-    first = [F.first(name, ignorenulls=True).alias(name) for name in AUTHOR_FIELDS if name != "note_offset"]
+    first = [F.first_known(name).alias(name) for name in AUTHOR_FIELDS if name != "note_offset"]
     batch = F.when(F.col("note_offset").isNull(), F.coalesce("batch_base_offset", "offset"))
     keyed = events.withColumns({"own_batch": batch, "deed": deed})
     by_itself = F.col("note_offset").isNull()

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column, Window
+from kquorum.spark_replay.engine.frame import Frame, Tables
 from kquorum.spark_replay.questions.causes import partition_steps, with_cause
 from kquorum.spark_replay.questions.entities import is_topic
 from kquorum.spark_replay.questions.min_isr import with_min_isr
@@ -18,8 +17,8 @@ _PARTITION = ("source", "topic_id", "topic_name", "partition_id")
 
 
 def unavailable(
-    tables: AuditTables, source: str, end_ms: int | None, *, topic: str | None = None, kind: str | None = None
-) -> DataFrame:
+    tables: Tables, source: str, end_ms: int | None, *, topic: str | None = None, kind: str | None = None
+) -> Frame:
     """One row for each interval, not sorted: `kind` is no_leader, or under_min_isr (fewer in sync than
     min.insync.replicas asked for, see `min_isr`), which may lie within one another.
 
@@ -28,10 +27,10 @@ def unavailable(
     `fewest_in_sync` and the largest `min_isr` within it, and `cause` and `cause_broker` of its beginning (see `causes`;
     min_isr_config where a config was changed), `end_cause` and `end_cause_broker` of its end.
     """
-    history = tables.table("partition_history").where(F.col("source") == source)
+    history = tables.frame("partition_history").where(F.col("source") == source)
     if topic is not None:
         history = history.where(is_topic(topic))
-    steps = with_next(with_cause(partition_steps(history), tables, source))
+    steps = with_next(with_cause(partition_steps(history), tables, source)).shared()
     # A snapshot that tells of a partition twice makes a state that never held.
     lasted = F.coalesce(F.col("valid_to_offset") > F.col("valid_from_offset"), F.lit(True))
     short = steps.where(lasted & ((F.col("leader") < 0) | (F.size("isr") < F.size("replicas"))))
@@ -52,14 +51,14 @@ def unavailable(
             )
         )
     if UNDER_MIN_ISR in wanted:
-        configs = tables.table("configs_history").where(F.col("source") == source)
+        configs = tables.frame("configs_history").where(F.col("source") == source)
         cut = with_min_isr(short.where(F.size("isr") < F.size("replicas")), configs)
         frames.append(_joined(cut.where(F.size("isr") < F.col("min_isr")), UNDER_MIN_ISR))
     both = frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
     return both.withColumn("duration_ms", _duration(end_ms))
 
 
-def with_next(steps: DataFrame) -> DataFrame:
+def with_next(steps: Frame) -> Frame:
     """Adds `has_next`, and `next_cause` and `next_cause_broker` of the step behind each; null in the last."""
     order = Window.partitionBy("source", "topic_id", "partition_id").orderBy(
         "valid_from_offset", "partition_epoch"
@@ -68,14 +67,14 @@ def with_next(steps: DataFrame) -> DataFrame:
     return steps.withColumns({**following, "has_next": F.lead(F.lit(True), 1, False).over(order)})
 
 
-def _joined(pieces: DataFrame, kind: str) -> DataFrame:
+def _joined(pieces: Frame, kind: str) -> Frame:
     """Pieces that follow each other without a gap are one interval."""
     order = Window.partitionBy("source", "topic_id", "partition_id").orderBy(
         "valid_from_offset", "partition_epoch"
     )
     goes_on = F.lag("valid_to_offset").over(order) == F.col("valid_from_offset")
     begins = F.when(F.coalesce(goes_on, F.lit(False)), 0).otherwise(1)
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = order.up_to_here()
     numbered = pieces.withColumn("begins", begins).withColumn("interval", F.sum("begins").over(so_far))
     first = F.col("valid_from_offset")
     cause = F.when(F.col("is_first_piece"), F.coalesce("cause", F.lit("other"))).otherwise(BY_CONFIG)
@@ -114,7 +113,7 @@ def _duration(end_ms: int | None) -> Column:
     return F.greatest(end - F.col("from_ms"), F.lit(0))
 
 
-def alike(intervals: DataFrame) -> DataFrame:
+def alike(intervals: Frame) -> Frame:
     """Intervals that several partitions had from the same to the same moment and for the same cause, as one row.
 
     `partitions` and `topics` count them; offset, name and number are the first one's.
@@ -135,6 +134,6 @@ def alike(intervals: DataFrame) -> DataFrame:
     )
 
 
-def with_sizes(intervals: DataFrame) -> DataFrame:
+def with_sizes(intervals: Frame) -> Frame:
     """As `alike`, but each by itself."""
     return intervals.withColumns({"partitions": F.lit(1), "topics": F.lit(1)})

@@ -3,11 +3,10 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as SparkWindow
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.column import Window as SparkWindow
+from kquorum.spark_replay.engine.frame import Frame, Tables
 from kquorum.spark_replay.report.facts import Series
 from kquorum.spark_replay.report.times import Window, window_of
 
@@ -16,20 +15,20 @@ from kquorum.spark_replay.report.times import Window, window_of
 class Asked:
     """One log of an audit, and a window of time in it."""
 
-    tables: AuditTables
+    tables: Tables
     source: str
     window: Window
 
-    def table(self, name: str) -> DataFrame:
+    def table(self, name: str) -> Frame:
         """The rows of the log, whatever their time."""
-        return self.tables.table(name).where(F.col("source") == self.source)
+        return self.tables.frame(name).where(F.col("source") == self.source)
 
-    def during(self, name: str, time: str = "timestamp_ms") -> DataFrame:
+    def during(self, name: str, time: str = "timestamp_ms") -> Frame:
         """The rows whose moment lies in the window, with the `bucket` that it falls into."""
         rows = self.table(name).where(F.col(time).between(self.window.start_ms, self.window.end_ms))
         return rows.withColumn("bucket", self.bucket(F.col(time)))
 
-    def overlapping(self, name: str) -> DataFrame:
+    def overlapping(self, name: str) -> Frame:
         """The intervals of a history that reach into the window, with `from_ms`, `to_ms` cut to it and `is_open` for
         what still holds at its end."""
         start, end = self.window.start_ms, self.window.end_ms
@@ -46,7 +45,7 @@ class Asked:
             }
         )
 
-    def at_end(self, name: str) -> DataFrame:
+    def at_end(self, name: str) -> Frame:
         """The rows of a history that hold at the end of the window."""
         return self.overlapping(name).where("is_open")
 
@@ -56,11 +55,11 @@ class Asked:
 
 
 def window_in(
-    tables: AuditTables, source: str, since_ms: int | None = None, until_ms: int | None = None
+    tables: Tables, source: str, since_ms: int | None = None, until_ms: int | None = None
 ) -> Window | None:
     """The time between two moments, both inclusive, as far as the log reaches; None outside the log. The requested time
     is shown whole, not only up to the records in it: a gap at its edge may matter."""
-    batches = tables.table("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
+    batches = tables.frame("batches").where((F.col("source") == source) & (F.col("file_kind") == "log"))
     (log,) = batches.agg(F.min("timestamp_ms").alias("start"), F.max("timestamp_ms").alias("end")).collect()
     if log["start"] is None:
         return None
@@ -72,7 +71,7 @@ def window_in(
 # How many of something there were over time, counted in Spark: the peak in each bucket of the window.
 
 
-def series_of(intervals: DataFrame, kinds: dict[str, Column], asked: Asked) -> dict[str, Series]:
+def series_of(intervals: Frame, kinds: dict[str, Column], asked: Asked) -> dict[str, Series]:
     """For each kind, how many of its `intervals` (`Asked.overlapping`) hold at a time. Exact for any number of
     intervals: only sums within a bounded number of buckets reach the driver."""
     each = [step for kind, holds in kinds.items() for step in _steps(kind, holds)]

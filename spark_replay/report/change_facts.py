@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
-
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
 from kquorum.spark_replay.report.asked import Asked
 from kquorum.spark_replay.report.facts import LargeChange, LogFacts
 
@@ -42,7 +41,7 @@ def _batches(asked: Asked) -> list[Any]:
 
 def _notes(asked: Asked, batches: list[Any]) -> list[Any]:
     """The notes that cover the most, and those that cover a large batch."""
-    notes = asked.during("audit_notes").where("covered_records > 0 and committed")
+    notes = asked.during("audit_notes").where((F.col("covered_records") > 0) & F.col("committed"))
     columns = ("offset", "timestamp_ms", "covered_to_offset", "covered_records", "quorum_epoch", *_TEXTS)
     most = notes.orderBy(F.desc("covered_records"), "offset").limit(BATCHES_CONSIDERED)
     found = {row["offset"]: row for row in most.select(*columns).collect()}
@@ -120,7 +119,7 @@ def _content(
             F.count_distinct("topic_id").alias("topics"),
             F.min("topic_id").alias("topic_id"),
         )
-        .where("is_all = 0")
+        .where(F.col("is_all") == 0)
     )
     types: dict[int, dict[str, int]] = defaultdict(dict)
     topics: dict[int, tuple[int, str]] = {}

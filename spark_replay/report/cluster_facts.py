@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.frame import Frame
 from kquorum.spark_replay.report.asked import Asked
 from kquorum.spark_replay.report.facts import BrokerFacts, BrokerSpan, Epoch
 
@@ -73,7 +73,7 @@ def brokers(asked: Asked, lost_leaderships: Mapping[int, int]) -> tuple[tuple[Br
     return tuple(sorted(facts, key=lambda broker: broker.broker_id)), total
 
 
-def broker_states(asked: Asked) -> DataFrame:
+def broker_states(asked: Asked) -> Frame:
     """The intervals of `brokers_history` in the window, with the `state` that the report shows."""
     return asked.overlapping("brokers_history").withColumn("state", _state())
 
@@ -88,7 +88,7 @@ def _state() -> Column:
     )
 
 
-def _figures(history: DataFrame, asked: Asked) -> Sequence[Any]:
+def _figures(history: Frame, asked: Asked) -> Sequence[Any]:
     """A row for each broker, those with the most trouble first."""
     length = F.col("to_ms") - F.col("from_ms")
     began = F.col("valid_from_ms") >= asked.window.start_ms
@@ -108,7 +108,7 @@ def _figures(history: DataFrame, asked: Asked) -> Sequence[Any]:
     return list(ordered.limit(BROKERS_LISTED).collect())
 
 
-def _spans(history: DataFrame, drawn: list[int]) -> dict[int, tuple[BrokerSpan, ...]]:
+def _spans(history: Frame, drawn: list[int]) -> dict[int, tuple[BrokerSpan, ...]]:
     """The states of these brokers one after the other, the longest if they are very many."""
     rows = history.where(F.col("broker_id").isin(drawn)).select(
         "broker_id", "valid_from_offset", "state", "from_ms", "to_ms", "change"

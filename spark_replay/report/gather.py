@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Tables
 from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR
 from kquorum.spark_replay.report.asked import Asked, series_of, window_in
 from kquorum.spark_replay.report.change_facts import large_changes
@@ -25,7 +24,7 @@ Progress = Callable[[str], None]
 
 
 def gather(
-    tables: AuditTables,
+    tables: Tables,
     source: str,
     *,
     since_ms: int | None = None,
@@ -49,14 +48,11 @@ def gather(
     is_out = {"out": F.col("state") != "unfenced"}
     out = series_of(broker_states(asked), is_out, asked)["out"]
     progress("looking at partitions")
-    short = shortages(asked).persist()
-    try:
+    with shortages(asked).kept() as short:
         series = partition_series(asked, short)
         leaderless, leaderless_total = longest_intervals(short, NO_LEADER)
         under_min_isr, under_min_isr_total = longest_intervals(short, UNDER_MIN_ISR)
         found_outages, outages_total = outages(asked, short)
-    finally:
-        short.unpersist()
     progress("looking for the largest changes")
     return ReportFacts(
         log=log,
@@ -85,9 +81,9 @@ def gather(
     )
 
 
-def _state_of_snapshot(tables: AuditTables, source: str) -> ClusterState:
+def _state_of_snapshot(tables: Tables, source: str) -> ClusterState:
     """For a log without batches a snapshot may have the state."""
-    held = tables.table("partition_history").where(
+    held = tables.frame("partition_history").where(
         (F.col("source") == source) & F.col("valid_to_offset").isNull()
     )
     (row,) = held.agg(

@@ -3,10 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.spark_replay.audit_folder import AuditTables
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Frame, Tables
 from kquorum.spark_replay.questions import idle_gaps as question
 from kquorum.spark_replay.questions.log_gaps import limits
 from kquorum.spark_replay.report.asked import Asked
@@ -20,7 +18,7 @@ LEAST_IDLE_GAP_MS = 5_000
 USUAL_GAPS_IN_AN_IDLE_GAP = 10
 
 
-def log_facts(tables: AuditTables, source: str, asked: Asked | None) -> LogFacts:
+def log_facts(tables: Tables, source: str, asked: Asked | None) -> LogFacts:
     """`asked` is None for a log without a single batch."""
     audited = tables.source(source)
     size = _size(asked) if asked else {}
@@ -74,24 +72,24 @@ def _types(asked: Asked) -> tuple[dict[tuple[int, str], int], int]:
     return by_bucket, sum(row["unread"] for row in rows)
 
 
-def _damage(tables: AuditTables, source: str) -> tuple[tuple[DamagedPlace, ...], int]:
+def _damage(tables: Tables, source: str) -> tuple[tuple[DamagedPlace, ...], int]:
     """The first places, and how many there are."""
     if tables.manifest.rows.get("damage") == 0:
         return (), 0
-    damage = tables.table("damage").where(F.col("source") == source)
+    damage = tables.frame("damage").where(F.col("source") == source)
     columns = ("file", "position", "offset", "kind", "reason")
     first = damage.orderBy("file", "position").limit(DAMAGE_SHOWN).select(*columns).collect()
     found = tuple(DamagedPlace(**row.asDict()) for row in first)
     return found, len(found) if len(found) < DAMAGE_SHOWN else damage.count()
 
 
-def _settings(tables: AuditTables, source: str, asked: Asked | None) -> dict[str, Any]:
+def _settings(tables: Tables, source: str, asked: Asked | None) -> dict[str, Any]:
     """Features and voters at the end, and how often they changed; whether anyone is named in the log."""
 
-    def table(name: str) -> DataFrame:
-        return tables.table(name).where(F.col("source") == source)
+    def table(name: str) -> Frame:
+        return tables.frame(name).where(F.col("source") == source)
 
-    def held(name: str) -> DataFrame:
+    def held(name: str) -> Frame:
         return asked.at_end(name) if asked else table(name).where(F.col("valid_to_offset").isNull())
 
     features = held("features_history").orderBy("feature", "valid_from_offset").collect()
@@ -108,8 +106,8 @@ def _settings(tables: AuditTables, source: str, asked: Asked | None) -> dict[str
 
 def _changes_of_settings(asked: Asked) -> dict[str, int]:
     """How often features and voters changed; what is first known of them is no change."""
-    features = asked.during("features_history", "valid_from_ms").where("previous_level is not null")
-    voters = asked.during("voters_history", "valid_from_ms").where("joined is not null")
+    features = asked.during("features_history", "valid_from_ms").where(F.col("previous_level").isNotNull())
+    voters = asked.during("voters_history", "valid_from_ms").where(F.col("joined").isNotNull())
     both = features.select(F.lit("features").alias("what")).unionAll(voters.select(F.lit("voters")))
     return {row["what"]: row["count"] for row in both.groupBy("what").count().collect()}
 
@@ -119,7 +117,7 @@ def idle_gaps(asked: Asked, log: LogFacts) -> IdleGaps:
     if log.types.get(IDLE_RECORD, 0) * 4 < log.records:
         return IdleGaps()
     gaps = question.idle_gaps(asked.tables, asked.source, min_ms=0)
-    (row,) = gaps.agg(F.percentile_approx("duration_ms", 0.5).alias("usual")).collect()
+    (row,) = gaps.agg(F.median("duration_ms").alias("usual")).collect()
     limit = max(LEAST_IDLE_GAP_MS, USUAL_GAPS_IN_AN_IDLE_GAP * (row["usual"] or 0))
     long = gaps.where(
         (F.col("duration_ms") > limit)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.column import Column
+from kquorum.spark_replay.engine.frame import Frame
 from kquorum.spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR, unavailable
 from kquorum.spark_replay.report.asked import Asked, series_of
 from kquorum.spark_replay.report.facts import (
@@ -39,7 +39,7 @@ def leader_changes(asked: Asked) -> tuple[LeaderChanges, dict[int, int]]:
     listed = topics.orderBy(F.desc("count"), "topic_name").limit(TOPICS_LISTED).collect()
     unclean = _unclean(changes)
     first = unclean.orderBy("offset").limit(UNCLEAN_LISTED).collect()
-    lost = changes.where("old_leader >= 0").groupBy("old_leader").count().collect()
+    lost = changes.where(F.col("old_leader") >= 0).groupBy("old_leader").count().collect()
     return LeaderChanges(
         by_bucket=by_bucket,
         by_cause=dict(sorted(by_cause.items(), key=lambda item: (-item[1], item[0]))),
@@ -51,14 +51,14 @@ def leader_changes(asked: Asked) -> tuple[LeaderChanges, dict[int, int]]:
     ), {row["old_leader"]: row["count"] for row in lost}
 
 
-def _unclean(changes: DataFrame) -> DataFrame:
+def _unclean(changes: Frame) -> Frame:
     """The unclean elections with the columns of `UncleanElection`."""
     topic = F.coalesce("topic_name", F.lit("?")).alias("topic")
     grouped = changes.where("unclean").groupBy("timestamp_ms", topic, "new_leader", "controller_id")
     return grouped.agg(F.min("offset").alias("offset"), F.count("*").alias("partitions"))
 
 
-def partition_series(asked: Asked, short: DataFrame) -> dict[str, Series]:
+def partition_series(asked: Asked, short: Frame) -> dict[str, Series]:
     """leaderless, under_min_isr, under_replicated and reassigning partitions over time; `short` as of `shortages`."""
     history = asked.overlapping("partition_history").select(
         *("from_ms", "to_ms", "is_open"),
@@ -75,7 +75,7 @@ def _under_replicated() -> Column:
     return F.size("isr") < F.size("replicas")
 
 
-def shortages(asked: Asked) -> DataFrame:
+def shortages(asked: Asked) -> Frame:
     """The intervals of `unavailable` in the window, cut to it, with `is_open` and where they begin (`offset`)."""
     start, end = asked.window.start_ms, asked.window.end_ms
     found = unavailable(asked.tables, asked.source, end).where(
@@ -115,7 +115,7 @@ def state_at_end(asked: Asked) -> ClusterState:
     return ClusterState(**row.asDict())
 
 
-def longest_intervals(short: DataFrame, kind: str) -> tuple[tuple[Interval, ...], int]:
+def longest_intervals(short: Frame, kind: str) -> tuple[tuple[Interval, ...], int]:
     """The longest shortages of one kind, and how many there are."""
     intervals = short.where(F.col("kind") == kind)
     length = F.col("to_ms") - F.col("from_ms")
@@ -136,7 +136,7 @@ def longest_intervals(short: DataFrame, kind: str) -> tuple[tuple[Interval, ...]
     return found, len(found) if len(found) < INTERVALS_LISTED else intervals.count()
 
 
-def outages(asked: Asked, short: DataFrame) -> tuple[tuple[Outage, ...], int]:
+def outages(asked: Asked, short: Frame) -> tuple[tuple[Outage, ...], int]:
     """What lost its leader at once, those with the most partitions for the longest time, in order of time."""
     grouped = (
         short.where(F.col("kind") == NO_LEADER)

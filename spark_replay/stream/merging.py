@@ -16,10 +16,11 @@ from pyspark.sql.types import StructType
 
 from kquorum.private_files import replacing
 from kquorum.regular_files import read_regular
+from kquorum.spark_replay.audit_manifest import shown_files
 from kquorum.spark_replay.staging import STAGED
 from kquorum.spark_replay.stream.state import stream_folder
 from kquorum.spark_replay.stream.tables import TAIL, destination_of
-from kquorum.spark_replay.table_files import WRITTEN, TableFile, shown_files
+from kquorum.spark_replay.table_files import WRITTEN, TableFile
 
 MANY_FILES: Final = 200
 SMALL_BYTES: Final = 32 * 1024 * 1024

@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from kquorum.spark_replay.audit import AuditResult, Staged, Tables, write_state
-from kquorum.spark_replay.audit_folder import (
+from kquorum.spark_replay.audit_manifest import (
     MANIFEST,
     VERSIONS_FOLDER,
     AuditedSource,

@@ -16,20 +16,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from kquorum.spark_replay.arrow_types import arrow_schema
+from kquorum.spark_replay.audit_manifest import shown_files
 from kquorum.spark_replay.decode.rows import DamageRow
 from kquorum.spark_replay.decode.sources import LogFile
 from kquorum.spark_replay.decode.split_facts import FactsOfSplit, SplitFacts, gaps_between
 from kquorum.spark_replay.staging import epoch_rows, staged
 from kquorum.spark_replay.stream.reader import Piece, piece_from_json, read_piece
 from kquorum.spark_replay.stream.state import StreamState, stream_folder, write_state
-from kquorum.spark_replay.table_files import (
-    SCHEMAS,
-    WRITTEN,
-    Destination,
-    TableFile,
-    damage_rows,
-    shown_files,
-)
+from kquorum.spark_replay.table_files import SCHEMAS, WRITTEN, Destination, TableFile, damage_rows
 from kquorum.spark_replay.tables.building.registry import SCANNED
 from kquorum.spark_replay.tables.damage import DAMAGE
 

@@ -14,10 +14,12 @@ from uuid import UUID
 import pytest
 
 from kquorum.broker.apis import list_groups, transaction_questions
+from kquorum.broker.group_figures import GroupCounters
 from kquorum.broker.groups import assignors, consumer_protocol, topic_regexes
 from kquorum.broker.groups import shard as group_shard
 from kquorum.broker.groups.assignors import AssignedMember
 from kquorum.broker.groups.offsets import CommittedOffset, OffsetStore, Place
+from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.groups.topic_regexes import RegexResolution
 from kquorum.broker.log import producer_state
 from kquorum.broker.log.producer_state import ProducerStates
@@ -33,7 +35,7 @@ from kquorum.wire.protocol.headers import RequestHeader
 from kquorum.wire.uuids import ZERO_UUID
 from tests.support.broker.consumer_world import SESSION_MS, ConsumerWorld
 from tests.support.broker.data_world import ORDERS
-from tests.support.broker.group_world import GROUP, GroupWorld, subscription
+from tests.support.broker.group_world import GROUP, SETTINGS, GroupWorld, subscription
 from tests.support.broker.transaction_world import MINE, PLACE, TransactionWorld
 from tests.support.images import LISTENER, image_of, partition_record, topic_records
 
@@ -199,6 +201,24 @@ def _neighbours(world: GroupWorld, number: int) -> list[str]:
     """Groups of one partition."""
     found = [name for name in map(str, range(10 * number)) if world.groups.partition_of(name) == 0]
     return found[:number]
+
+
+def test_a_partition_is_loaded_a_little_at_a_time() -> None:
+    """Of small records 256 KiB took 30 ms and more of the event loop."""
+    world = GroupWorld(settings=replace(SETTINGS, load_buffer_bytes=5_000_000))
+    name = _neighbours(world, 1)[0]
+    for number in range(1_000):
+        world.commit(number, group_id=name)
+    partition = world.offsets_partition(name)
+    shard = GroupShard(
+        partition, lambda: world.settings, world.new_id, world.groups.topics, world.timings, GroupCounters()
+    )
+    steps = 0
+    while shard.has_work:
+        shard.work_some(world.now_ms)
+        steps += 1
+    assert shard.offsets.newest(name)[Place(ORDERS, 0)].offset == 999
+    assert steps > partition.log.size_bytes // (64 * 1024)
 
 
 def test_offsets_expire_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kquorum.cli.commands.audit.answers import _csv_cell
-from kquorum.spark_replay.audit_folder import MANIFEST as AUDIT_MANIFEST
-from kquorum.spark_replay.audit_folder import (
+from kquorum.spark_replay.audit_manifest import MANIFEST as AUDIT_MANIFEST
+from kquorum.spark_replay.audit_manifest import (
     AuditedSource,
     AuditManifest,
     NoAudit,

@@ -17,7 +17,7 @@ from kquorum.cli.commands.audit.live_log import Mirror
 from kquorum.cli.failures import CliError
 from kquorum.cli.processes import MAX_OUTPUT_BYTES, NodeProcess
 from kquorum.node.config.materialise import with_free_ports
-from kquorum.spark_replay.audit_folder import AuditManifest, write_manifest
+from kquorum.spark_replay.audit_manifest import AuditManifest, write_manifest
 from kquorum.spark_replay.stream import merging, state
 from kquorum.spark_replay.table_files import TableFile
 from kquorum.storage.durable_files import replace_file

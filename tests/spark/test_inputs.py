@@ -13,7 +13,7 @@ import pytest
 
 from kquorum.spark_replay.archive.archiving import archive
 from kquorum.spark_replay.audit import build
-from kquorum.spark_replay.audit_folder import read_manifest
+from kquorum.spark_replay.audit_manifest import read_manifest
 from kquorum.spark_replay.decode.sources import NoLogFound, find_log_files
 from kquorum.spark_replay.remote import RemoteFailed, stage
 from kquorum.spark_replay.tables.building.registry import TABLES

@@ -97,6 +97,7 @@ class AdministeredCluster:
     fenced: set[int] = field(default_factory=set)
     replicas: dict[Place, tuple[int, ...]] = field(default_factory=dict)
     leaders: dict[Place, int] = field(default_factory=dict)
+    isr: dict[Place, tuple[int, ...]] = field(default_factory=dict)
     moving: dict[Place, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     acls: list[tuple[object, ...]] = field(default_factory=list)
@@ -171,7 +172,7 @@ class AdministeredCluster:
                             partition_index=index,
                             leader_id=self.leaders.get((topic, index), replicas[0]),
                             replica_nodes=replicas,
-                            isr_nodes=replicas,
+                            isr_nodes=self.isr.get((topic, index), replicas),
                         )
                         for (topic, index), replicas in self.replicas.items()
                         if topic == name

@@ -270,6 +270,11 @@ class DiskLog:
             roll_jitter_ms=roll_jitter_ms,
         )
 
+    def move_into(self, log_dir: LogDir) -> None:
+        """The log was opened beside the loop, for a directory of its own; from now on its failures are those of this
+        one."""
+        self._dir = log_dir
+
     # What it says of itself
 
     @property

@@ -50,6 +50,7 @@ logger = logging.getLogger("broker.log_manager")
 METADATA_TOPIC_PREFIX = "__cluster_metadata-"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 _LOGS_A_TICK = 200
+_PRODUCERS_AS_A_SEGMENT = 1_000
 # A topic's configs take half a ms.
 _CONFIGS_AT_ONCE = 16
 # Their work is done before the next tick, and checkpoints of every few seconds are due there.
@@ -145,6 +146,40 @@ class CheckpointWork:
             self.log_dir.fail(error)
 
 
+@dataclass(slots=True, eq=False)
+class OpeningWork:
+    """A log that is opened, and made if there is none. The directory hears of a failure on the loop: until then the log
+    has a directory of its own."""
+
+    manager: LogManager
+    log_dir: LogDir
+    name: PartitionName
+    config: LogConfig
+    open: Callable[[LogDir], DiskLog]
+    leader_epoch: int | None
+    opened: DiskLog | None = None
+    failure: Exception | None = None
+
+    def run(self) -> None:
+        log_dir = self.log_dir
+        apart = LogDir(log_dir.path, log_dir.directory_id, log_dir.fs, now_ms=log_dir.now_ms)
+        try:
+            self.opened = self.open(apart)
+            if self.leader_epoch is not None and self.opened.latest_epoch is None:
+                self.opened.assign_epoch_start(self.leader_epoch)
+        except LogError as error:
+            logger.debug("%s-%d: %s", *self.name, error)
+        self.failure = apart.failure
+
+    def finish(self, error: Exception | None) -> None:
+        self.manager.opening.discard(self)
+        failure = error or self.failure
+        if failure is not None:
+            self.log_dir.fail(failure)
+        elif self.opened is not None:
+            self.manager.take_opened(self, self.opened)
+
+
 @dataclass(slots=True)
 class _Directory:
     """What the manager keeps of a log directory."""
@@ -197,6 +232,7 @@ class LogManager:
         self._on_offline = on_offline
         self._logs: dict[PartitionName, DiskLog] = {}
         self._futures: dict[PartitionName, DiskLog] = {}
+        self.opening: set[OpeningWork] = set()
         self._due_ms: dict[str, int] = {}
         # Topics whose open logs obey older configs.
         self._stale: dict[str, None] = {}
@@ -360,12 +396,67 @@ class LogManager:
             producers=self._producers,
             roll_jitter_ms=self._jitter_below(jitter_limit) if jitter_limit else 0,
         )
-        if log.recovery_point < directory.points_on_disk.get(name, 0):
-            log.note_lowered_recovery_point()
+        self._note_recovery_point(directory, log, name)
         if not is_new:
             log.update_high_watermark(directory.high_watermarks.get(name, 0))
             log.cleaned_offset = directory.cleaned.get(name)
         return log
+
+    @staticmethod
+    def _note_recovery_point(directory: _Directory, log: DiskLog, name: PartitionName) -> None:
+        if log.recovery_point < directory.points_on_disk.get(name, 0):
+            log.note_lowered_recovery_point()
+
+    def begin_opening(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        *,
+        now_ms: int,
+        directory_id: UUID,
+        is_new: bool,
+        leader_epoch: int | None,
+    ) -> OpeningWork | None:
+        """To open and make a log as `get_or_create` does, in a thread: `get` has it when the work is finished. None if
+        there is nothing to wait for: the log is there, or no directory takes it."""
+        name = (topic, partition)
+        directory = next(self._by_load(directory_id), None)
+        is_there = name in self._logs or name in self._futures
+        if is_there or directory is None or (not is_new and self.offline_dirs):
+            return None
+        config = self._config_of(topic)
+        jitter_limit = min(config.segment_jitter_ms, config.segment_ms)
+        open_log = partial(
+            DiskLog.open,
+            folder=directory.log_dir.path / folder_name(topic, partition),
+            topic=topic,
+            partition=partition,
+            config=config,
+            topic_id=topic_id,
+            is_clean=True,
+            was_cleaned=name in directory.cleaned,
+            now_ms=now_ms,
+            producers=self._producers,
+            roll_jitter_ms=self._jitter_below(jitter_limit) if jitter_limit else 0,
+        )
+        work = OpeningWork(self, directory.log_dir, name, config, open_log, leader_epoch)
+        self.opening.add(work)
+        return work
+
+    def take_opened(self, work: OpeningWork, opened: DiskLog) -> None:
+        """The work's log is one of the manager's from now on, unless its directory has failed meanwhile, or the log was
+        opened on the loop."""
+        name = work.name
+        if work.log_dir.is_failed or name in self._logs:
+            opened.close_files()
+            return
+        opened.move_into(work.log_dir)
+        self._note_recovery_point(self._directory_of(opened), opened, name)
+        config = self._config_of(name[0])
+        if config != work.config:
+            opened.change_config(config)
+        self._logs[name] = opened
 
     # The logs
 
@@ -453,6 +544,7 @@ class LogManager:
 
     def _by_load(self, directory_id: UUID | None) -> Iterator[_Directory]:
         counts = Counter(id(log.log_dir) for logs in (self._logs, self._futures) for log in logs.values())
+        counts.update(id(work.log_dir) for work in self.opening)
         live = [each for each in self._directories if not each.log_dir.is_failed]
         named = [each for each in live if each.log_dir.directory_id == directory_id]
         yield from named or sorted(
@@ -652,8 +744,10 @@ class LogManager:
         return log.delete_old_segments(now_ms) if log.cleaning is None else 0
 
     def _expire(self, log: DiskLog, now_ms: int) -> int:
+        """As how many segments that counts: a log may know 20,000 producers, and all are looked at."""
+        count = len(log.producers.entries)
         log.producers.expire(now_ms)
-        return 0
+        return count // _PRODUCERS_AS_A_SEGMENT
 
     def _flushes(self, now_ms: int) -> list[DiskWork]:
         """Of the logs that rolled, all but the last segment; and of those that `flush.ms` makes due, all."""

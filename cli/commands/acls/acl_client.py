@@ -1,6 +1,6 @@
 """Access control entries as a client of a broker sees and changes them (KIP-140, KIP-290)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -18,6 +18,7 @@ OPERATION_CODES: Final[Mapping[str, int]] = {each.name: each.value for each in O
 RESOURCE_CODES: Final[Mapping[str, int]] = {each.name: each.value for each in ResourceType}
 PATTERN_CODES: Final[Mapping[str, int]] = {"ANY": ANY, "MATCH": 2, "LITERAL": 3, "PREFIXED": 4}
 PERMISSION_CODES: Final[Mapping[str, int]] = {"DENY": 2, "ALLOW": 3}
+_AT_ONCE: Final = 1000
 _DOUBT: Final = "the ACLs may have been altered all the same: look with `kquorum acls list`"
 
 
@@ -91,19 +92,6 @@ def _acl(resource_type: int, name: str, pattern: int, entry: object) -> Acl:
     )
 
 
-def exactly(acl: Acl) -> AclFilter:
-    """The filter that matches this entry alone."""
-    return AclFilter(
-        resource=acl.resource,
-        name=acl.name,
-        pattern=acl.pattern,
-        permission=acl.permission,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-    )
-
-
 def around(acls: Iterable[Acl]) -> list[AclFilter]:
     """Filters that together match all entries of the resources of these."""
     patterns = dict.fromkeys((acl.resource, acl.name, acl.pattern) for acl in acls)
@@ -112,62 +100,66 @@ def around(acls: Iterable[Acl]) -> list[AclFilter]:
 
 async def add_acls(client: ClusterClient, acls: Sequence[Acl]) -> None:
     """Raises CliError, which names each refused entry; the others have been added."""
-    request = CreateAclsRequest(
-        creations=tuple(
-            AclCreation(
-                resource_type=RESOURCE_CODES[acl.resource],
-                resource_name=acl.name,
-                resource_pattern_type=PATTERN_CODES[acl.pattern],
-                principal=acl.principal,
-                host=acl.host,
-                operation=OPERATION_CODES[acl.operation],
-                permission_type=PERMISSION_CODES[acl.permission],
-            )
-            for acl in acls
-        )
-    )
-    answer = await client.ask(PendingRequest(request=request, doubt=_DOUBT))
-    refused = [
-        f"{acl.permission} {acl.principal} {acl.operation} on {acl.resource} {acl.name}: "
-        + _words(result.error_code, result.error_message)
-        for acl, result in zip(acls, answer.results, strict=True)
-        if result.error_code is not ErrorCode.none
-    ]
+    refused: list[str] = []
+    for some in _portions(acls):
+        request = CreateAclsRequest(creations=tuple(map(_creation, some)))
+        answer = await client.ask(PendingRequest(request=request, doubt=_DOUBT))
+        refused += [
+            f"{acl.permission} {acl.principal} {acl.operation} on {acl.resource} {acl.name}: "
+            + _words(result.error_code, result.error_message)
+            for acl, result in zip(some, answer.results, strict=True)
+            if result.error_code is not ErrorCode.none
+        ]
     check_refusals(refused, "ACLs were not added")
+
+
+def _creation(acl: Acl) -> AclCreation:
+    return AclCreation(
+        resource_type=RESOURCE_CODES[acl.resource],
+        resource_name=acl.name,
+        resource_pattern_type=PATTERN_CODES[acl.pattern],
+        principal=acl.principal,
+        host=acl.host,
+        operation=OPERATION_CODES[acl.operation],
+        permission_type=PERMISSION_CODES[acl.permission],
+    )
 
 
 async def remove_acls(client: ClusterClient, acls: Sequence[Acl]) -> tuple[Acl, ...]:
     """Those that were removed: one that is gone meanwhile is not among them. Raises CliError for refusals."""
-    filters = tuple(
-        DeleteAclsFilter(
-            resource_type_filter=RESOURCE_CODES[acl.resource],
-            resource_name_filter=acl.name,
-            pattern_type_filter=PATTERN_CODES[acl.pattern],
-            principal_filter=acl.principal,
-            host_filter=acl.host,
-            operation=OPERATION_CODES[acl.operation],
-            permission_type=PERMISSION_CODES[acl.permission],
-        )
-        for acl in acls
-    )
-    answer = await client.ask(PendingRequest(request=DeleteAclsRequest(filters=filters), doubt=_DOUBT))
-    refused = [
-        _words(each.error_code, each.error_message)
-        for result in answer.filter_results
-        for each in result.matching_acls
-        if each.error_code is not ErrorCode.none
-    ]
-    refused += [
-        _words(each.error_code, each.error_message)
-        for each in answer.filter_results
-        if each.error_code is not ErrorCode.none
-    ]
+    refused: list[str] = []
+    removed: list[Acl] = []
+    for some in _portions(acls):
+        request = DeleteAclsRequest(filters=tuple(map(_filter_of, some)))
+        answer = await client.ask(PendingRequest(request=request, doubt=_DOUBT))
+        for result in answer.filter_results:
+            if result.error_code is not ErrorCode.none:
+                refused.append(_words(result.error_code, result.error_message))
+            for each in result.matching_acls:
+                if each.error_code is not ErrorCode.none:
+                    refused.append(_words(each.error_code, each.error_message))
+                else:
+                    removed.append(_acl(each.resource_type, each.resource_name, each.pattern_type, each))
     check_refusals(refused, "ACLs were not removed")
-    return tuple(
-        _acl(each.resource_type, each.resource_name, each.pattern_type, each)
-        for result in answer.filter_results
-        for each in result.matching_acls
+    return tuple(removed)
+
+
+def _filter_of(acl: Acl) -> DeleteAclsFilter:
+    """It matches this entry alone."""
+    return DeleteAclsFilter(
+        resource_type_filter=RESOURCE_CODES[acl.resource],
+        resource_name_filter=acl.name,
+        pattern_type_filter=PATTERN_CODES[acl.pattern],
+        principal_filter=acl.principal,
+        host_filter=acl.host,
+        operation=OPERATION_CODES[acl.operation],
+        permission_type=PERMISSION_CODES[acl.permission],
     )
+
+
+def _portions(acls: Sequence[Acl]) -> Iterator[Sequence[Acl]]:
+    """A request may have 2,000 entries (`kquorum.request.max.entries`)."""
+    return (acls[start : start + _AT_ONCE] for start in range(0, len(acls), _AT_ONCE))
 
 
 def _words(code: ErrorCode, message: str | None) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from kquorum.cli.command_tree import Command, Panel
 from kquorum.cli.options import AsJson, BootstrapServer, DryRun, MaybeConfigPath, Reason, TimeoutMs
+from kquorum.cli.principals import checked_principal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,7 +115,7 @@ def add(
     if not principals:
         raise typer.BadParameter("name principals with --allow or --deny, as User:alice")
     for _, each in principals:
-        _check_principal(each)
+        checked_principal(each)
     resources = _resources(topic, group, transactional_id, delegation_token, user, cluster)
     if not resources:
         raise typer.BadParameter("name resources: --topic, --group, --transactional-id, --cluster, ...")
@@ -226,19 +227,13 @@ def _filters(
     from kquorum.cli.commands.acls.acl_client import AclFilter
 
     if principal is not None:
-        _check_principal(principal)
+        checked_principal(principal)
     places: list[tuple[str | None, str | None, str]] = [*_patterns(resources, pattern or "ANY")]
     return [
         AclFilter(resource=resource, name=name, pattern=kind, principal=principal, operation=operation)
         for resource, name, kind in places or [(None, None, "ANY")]
         for operation in (*operations,) or (None,)
     ]
-
-
-def _check_principal(text: str) -> None:
-    kind, separator, name = text.partition(":")
-    if not (kind and separator and name):
-        raise typer.BadParameter(f"{text!r} is no principal: write TYPE:NAME, as User:alice or User:*")
 
 
 def _operations(texts: Names) -> list[str]:
@@ -291,7 +286,7 @@ def _show(acls: "Sequence[Acl]", changes: "Sequence[str] | None", *, as_json: bo
         return
     columns = (*COLUMNS, *(("change",) if changes is not None else ()))
     title = f"{len(acls):,} entry" if len(acls) == 1 else f"{len(acls):,} entries"
-    print_table(title, columns, [tuple(row.values()) for row in rows], spare=("pattern", "host"))
+    print_table(title, columns, [tuple(row.values()) for row in rows], spare=("host",), folding="principal")
 
 
 COMMAND = Command(

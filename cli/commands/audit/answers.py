@@ -1,7 +1,7 @@
 """How the answers of `audit ...` are printed or written: tables on the terminal, JSON, CSV or Parquet.
 
-A terminal shows a limited number of rows, and says so. The files and JSON have all rows, written one by one as Spark
-hands them over, so that no answer needs more memory than its largest piece.
+A terminal shows a limited number of rows, and says so. The files and JSON have all rows, written one by one as the
+engine hands them over, so that no answer needs more memory than its largest piece.
 """
 
 import csv
@@ -17,22 +17,19 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import TimestampType
 from rich.text import Text
 
 from kquorum.cli.commands.audit.options import Output
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import complain, json_text, print_table, say
 from kquorum.private_files import writing_named
-from kquorum.spark_replay.audit import Progress
+from kquorum.spark_replay.engine.frame import Frame, Row, is_row
 from kquorum.wire.safe_text import safe_text
 
 
 def plain(value: object) -> Any:
-    """A value of Spark's as JSON knows it."""
-    if isinstance(value, Row):
+    """A value of an answer as JSON knows it."""
+    if is_row(value):
         return {name: plain(each) for name, each in value.asDict().items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
@@ -71,7 +68,6 @@ def duration(milliseconds: int | None) -> str:
 # A spreadsheet takes a text that begins so for a formula, and a log holds text that others wrote. Some read the
 # full-width and small forms as the others; the last is the minus of mathematics.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\u2212")
-_ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
 class Table(Protocol):
@@ -80,7 +76,7 @@ class Table(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def frame(self) -> DataFrame: ...
+    def frame(self) -> Frame: ...
     @property
     def total(self) -> int | None: ...
 
@@ -106,7 +102,7 @@ def _encode(value: object) -> str:
 
 
 def _rows(table: Table) -> Iterator[Row]:
-    return iter(()) if table.total == 0 else iter(readable(table.frame).toLocalIterator())
+    return iter(()) if table.total == 0 else table.frame.readable().rows()
 
 
 def write_csv(tables: Sequence[Table], target: str) -> None:
@@ -158,7 +154,7 @@ def _csv_cell(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list) and not any(isinstance(each, Row) for each in value):
+    if isinstance(value, list) and not any(is_row(each) for each in value):
         joined = " ".join(map(str, value))
         return _no_formula(joined) if any(isinstance(each, str) for each in value) else joined
     known = plain(value)
@@ -189,17 +185,11 @@ def write_parquet(tables: Sequence[Table], folder: Path) -> None:
         raise CliError(f"--parquet {folder}: {error.strerror}", status=ExitStatus.IO_ERROR) from None
     for table in tables:
         path = folder.resolve() / table.name
-        table.frame.write.parquet(str(path))
+        table.frame.write_parquet(path)
         complain(f"{path}", style="green", label="written")
 
 
-def readable(frame: DataFrame) -> DataFrame:
-    """With times as texts in UTC: PySpark would hand them over in the zone of this machine, without saying so."""
-    times = [field.name for field in frame.schema.fields if isinstance(field.dataType, TimestampType)]
-    quoted = {name: f"`{name.replace('`', '``')}`" for name in times}
-    return frame.withColumns({name: F.date_format(F.col(quoted[name]), _ISO_FORMAT) for name in times})
-
-
+Progress = Callable[[str], None]
 Cells = Callable[[Row], Sequence[object]]
 
 
@@ -216,7 +206,7 @@ class AnswerTable:
 
     name: str
     title: str
-    frame: DataFrame
+    frame: Frame
     columns: Sequence[str]
     cells: Cells
     spare: Sequence[str] = ()
@@ -225,9 +215,9 @@ class AnswerTable:
     total: int | None = None
     empty: str = ""
     is_summarised: bool = False
-    newest_first: DataFrame | None = None
+    newest_first: Frame | None = None
     is_counted: bool = True
-    shown: DataFrame | None = None
+    shown: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,19 +269,19 @@ class _Shown:
 
 
 def _shown(answer: Answer, limit: int) -> list[_Shown]:
-    """Everything is asked of Spark before the first line is printed."""
+    """Every query runs before the first line is printed."""
     return [
         _rows_shown(table, limit) for table in answer.tables if not table.is_summarised and table.total != 0
     ]
 
 
 def _rows_shown(table: AnswerTable, limit: int) -> _Shown:
-    frame = readable(table.frame if table.shown is None else table.shown)
+    frame = (table.frame if table.shown is None else table.shown).readable()
     if not limit:
         rows = frame.collect()
         return _Shown(table, rows, len(rows))
     if table.newest_first is not None:
-        frame = readable(table.newest_first)
+        frame = table.newest_first.readable()
     rows = frame.limit(limit + 1).collect()
     total: int | None = len(rows)
     if len(rows) > limit:

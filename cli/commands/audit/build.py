@@ -4,9 +4,8 @@ Only one build at a time writes a folder, and only a folder that is empty or hol
 """
 
 import json
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,19 +16,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kquorum.cli.commands.audit.inputs import check_name, files_to_audit, total_bytes
 from kquorum.cli.commands.audit.java import check_java
 from kquorum.cli.commands.audit.spark import SMALL_BYTES, QuietSpark, fetch_jars, quiet_spark
 from kquorum.cli.commands.log.dump_lines import iso_time
-from kquorum.cli.commands.log.files import refuse_what_is_no_log
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.regular_files import NotRegular, read_regular
 from kquorum.spark_replay.audit import build
-from kquorum.spark_replay.audit_folder import MANIFEST, remove_manifest
+from kquorum.spark_replay.audit_manifest import MANIFEST, remove_manifest
 from kquorum.spark_replay.decode.sources import (
     BUILD_MARKER,
     LogFile,
     NoLogFound,
-    find_log_files_of,
     is_remote,
     printable,
 )
@@ -41,7 +39,6 @@ from kquorum.spark_replay.summary import summarize
 from kquorum.wire.wording import counted
 
 MARKER: Final = BUILD_MARKER  # and the build's lock
-_PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
 
 
 def check_out(out: Path, files: Sequence[LogFile], *, overwrite: bool) -> None:
@@ -77,20 +74,6 @@ def check_addresses(out: Path, inputs: Sequence[str]) -> None:
         if is_remote(each) and scheme == "file" and place.is_relative_to(out.resolve()):
             raise CliError(
                 f"--out {out} holds {printable(each)} that is audited; name another folder",
-                status=ExitStatus.USAGE,
-            )
-
-
-def check_name(folder: Path) -> None:
-    """Hadoop, which reads the tables, takes a part of a path with signs of a pattern and a colon for an address.
-
-    Raises CliError.
-    """
-    for part in folder.resolve().parts:
-        if ":" in part and _PATTERN.search(part):
-            raise CliError(
-                f"Spark cannot read in the folder {printable(part)}: its name has a colon and one of \\ * ? [ ] {{ }}; "
-                "name another folder",
                 status=ExitStatus.USAGE,
             )
 
@@ -234,27 +217,6 @@ def _staged(spark: QuietSpark, request: AuditRequest, out: Path) -> list[Path]:
 
 def _swapped(root: Path, unfinished: Path, folder: Path) -> Path:
     return folder / root.relative_to(unfinished) if root.is_relative_to(unfinished) else root
-
-
-def total_bytes(files: Iterable[LogFile]) -> int:
-    return sum(file.size_in_bytes for file in files)
-
-
-def files_to_audit(paths: Path | Sequence[Path]) -> tuple[LogFile, ...]:
-    """The files of the logs at these paths; raises CliError."""
-    roots = [paths] if isinstance(paths, Path) else list(paths)
-    try:
-        files = find_log_files_of(roots)
-    except NoLogFound as error:
-        raise CliError(str(error), status=ExitStatus.USAGE) from None
-    except OSError as error:
-        raise CliError(
-            f"cannot read {printable(str(error.filename))}: {error.strerror}", status=ExitStatus.USAGE
-        ) from None
-    for path in roots:
-        if path.is_file():
-            refuse_what_is_no_log(path)
-    return files
 
 
 # Two narrow tables instead of a wide one: a terminal of 80 columns shows both without folding a number.

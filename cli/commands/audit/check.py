@@ -16,13 +16,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kquorum.cli.commands.audit.answers import ids, plain
-from kquorum.cli.commands.audit.query import opened
+from kquorum.cli.commands.audit.spark_tables import opened
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.output import console, print_table, say
 from kquorum.metadata.log_check.state_replay import RecordedHash
 from kquorum.metadata.state_hash.image_hash import SCHEME
 from kquorum.regular_files import read_regular
-from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest
+from kquorum.spark_replay.audit_manifest import AuditedSource, AuditManifest
 from kquorum.spark_replay.checks.checking import ALL_GROUPS, CheckRequest, check_audit
 from kquorum.spark_replay.checks.findings import VIOLATION
 from kquorum.spark_replay.checks.replica_facts import Beyond, ReplicaFacts

@@ -4,7 +4,7 @@ from kquorum.cli.command_tree import Command, Panel
 
 COMMAND = Command(
     run="kquorum.cli.commands.audit.group:audit_app",
-    summary="Replay a metadata log into tables that answer questions (Spark).",
+    summary="Replay logs into tables that answer questions.",
     panel=Panel.READ,
     place=3,
     examples={
@@ -14,6 +14,14 @@ COMMAND = Command(
             "kquorum audit check audit --state-hashes status.json",
         ),
         "build": ("kquorum audit build kquorum-data --out audit",),
+        "data": (
+            "kquorum audit data /var/lib/kafka/data --out audit",
+            "kquorum audit data broker-1/data broker-2/data broker-3/data --out audit",
+        ),
+        "partitions": (
+            "kquorum audit partitions audit replicas",
+            "kquorum audit partitions audit lag --group billing --topic orders",
+        ),
         "archive": (
             "kquorum audit archive kquorum-data --to /backup/audit",
             "kquorum audit archive /backup/audit --verify",
@@ -47,7 +55,8 @@ COMMAND = Command(
         ),
         "churn": ("kquorum audit churn audit --since 2026-01-31 --by day",),
         "sql": (
-            "kquorum audit sql out 'SELECT cause, sum(1) FROM leader_changes GROUP BY 1'",
+            "kquorum audit sql audit",
+            "kquorum audit sql audit 'SELECT topic_name FROM topics ORDER BY 1'",
             "kquorum audit sql audit 'DESCRIBE partition_history'",
         ),
     },

@@ -8,8 +8,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kquorum.cli.commands.audit.options import LOCAL, AuditOrLog, Master, Source
-from kquorum.cli.commands.audit.question_commands import as_of, churn, diff, sql, timeline, unavailable, who
+from kquorum.cli.commands.audit.options import LOCAL, AuditOrLog, Engine, Master, Source, WhichEngine
+from kquorum.cli.commands.audit.question_commands import (
+    as_of,
+    churn,
+    diff,
+    partitions,
+    sql,
+    timeline,
+    unavailable,
+    who,
+)
+from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.wire.near_names import near_names
 
 
@@ -71,6 +81,41 @@ def build(
         print_summary(console(), summary)
     sys.stdout.flush()
     raise typer.Exit(3 if summary["tables"]["damage"]["rows"] else 0)
+
+
+def data(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOGDIR...",
+            help="Log directories of brokers (log.dirs), or folders of several, such as the replicas of one cluster.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="Folder for the tables: a finished audit, which gets them too, or a new one."
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    master: Master = LOCAL,
+) -> None:
+    """Read the partitions of any Kafka into tables: batches, producers, transactions, groups' offsets and members.
+
+    Records' keys and values are not stored. Exit status 3 where a segment is damaged.
+    """
+    from kquorum.cli.commands.audit.data import DataRequest, print_data, run_data
+    from kquorum.cli.commands.audit.data import as_json as summary_of
+    from kquorum.cli.output import print_json
+
+    found = run_data(DataRequest(inputs=tuple(paths), out=out, master=master))
+    if as_json:
+        print_json(summary_of(found))
+    else:
+        print_data(found)
+    sys.stdout.flush()
+    raise typer.Exit(3 if found.damaged_places else 0)
 
 
 def stream(
@@ -254,11 +299,15 @@ def report(
     until: Annotated[str | None, typer.Option("--until", help="End at this time, inclusive.")] = None,
     source: Source = None,
     with_checks: Annotated[
-        bool, typer.Option("--checks/--no-checks", help="Whether to run the checks of `audit check` too.")
-    ] = True,
+        bool,
+        typer.Option(
+            "--checks/--no-checks", help="Whether to run the checks of `audit check` too, which takes Spark."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the page's path and first sentences as JSON.")
     ] = False,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Write what happened to a cluster as one HTML page: controllers, brokers, leaders, outages, large changes, checks.
@@ -280,6 +329,7 @@ def report(
         since_ms=parse_time("--since", since),
         until_ms=parse_time("--until", until),
         with_checks=with_checks,
+        engine=_engine_of_report(engine, with_checks=with_checks),
         master=master,
     )
     written = write_report(request)
@@ -290,6 +340,16 @@ def report(
         for each in highlights(written.facts):
             say(f"- {safe_text(each.text)}")
     raise typer.Exit(3 if written.is_damaged else 0)
+
+
+def _engine_of_report(engine: Engine | None, *, with_checks: bool) -> Engine | None:
+    """Raises CliError for checks without Spark."""
+    if with_checks and engine is Engine.DUCKDB:
+        raise CliError(
+            "the checks replay the log on Spark: leave out --checks or --engine duckdb",
+            status=ExitStatus.USAGE,
+        )
+    return Engine.SPARK if with_checks else engine
 
 
 class AuditGroup(TyperGroup):
@@ -327,6 +387,9 @@ def _audit() -> None:
 audit_app.command("build")(build)
 
 
+audit_app.command("data")(data)
+
+
 audit_app.command("as-of")(as_of)
 
 
@@ -355,6 +418,9 @@ audit_app.command("unavailable")(unavailable)
 
 
 audit_app.command("churn")(churn)
+
+
+audit_app.command("partitions")(partitions)
 
 
 audit_app.command("sql")(sql)

@@ -1,6 +1,7 @@
 """The options that the commands of `audit` share; light, as `--help` imports them."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,22 @@ Source = Annotated[
     typer.Option("--source", help="The log to ask, if the audit holds several (see `audit build`)."),
 ]
 Master = Annotated[str, typer.Option(help="The Spark master to run on.")]
+
+
+class Engine(StrEnum):
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+WhichEngine = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="What answers: DuckDB in this process, or Spark, for tables larger than a machine. By default DuckDB; "
+        "Spark with --master and for Delta tables.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
 CsvTarget = Annotated[
     str | None,

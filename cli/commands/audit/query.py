@@ -1,22 +1,19 @@
 """What the questions of `audit` have in common: the moments, the tables, the log, and what is asked about."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-
-from kquorum.cli.commands.audit.answers import Answer
-from kquorum.cli.commands.audit.build import check_name, files_to_audit, total_bytes
-from kquorum.cli.commands.audit.spark import quiet_spark
+from kquorum.cli.commands.audit.answers import Answer, Progress
+from kquorum.cli.commands.audit.inputs import files_to_audit, manifest_of
+from kquorum.cli.commands.audit.options import LOCAL, Engine
 from kquorum.cli.commands.log.dump_filters import parse_time
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.audit import Progress, build
-from kquorum.spark_replay.audit_folder import AuditManifest, AuditTables, NoAudit, is_audit, read_manifest
-from kquorum.spark_replay.decode.sources import LogFile
+from kquorum.spark_replay.audit_manifest import AuditManifest, NoAudit, is_audit
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Frame, Row, Tables
 from kquorum.spark_replay.questions.entities import is_topic
 from kquorum.spark_replay.questions.log_gaps import limits, log_gaps, unknown_before
 from kquorum.spark_replay.questions.moments import (
@@ -79,7 +76,7 @@ def maybe_time_of(option: str, text: str | None) -> int | None:
     return None if text is None else time_of(option, text)
 
 
-def moment_of(tables: AuditTables, source: str, asked: Asked) -> Moment:
+def moment_of(tables: Tables, source: str, asked: Asked) -> Moment:
     """The moment in the log. Raises CliError for one that the log does not reach."""
     try:
         if asked.offset is not None:
@@ -101,61 +98,98 @@ def _within(option: str, value: int | None) -> int | None:
     return value
 
 
-# They log each failed query as JSON on standard error; the commands say it in a line of their own.
-_PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-
-
-class OpenedTables(AuditTables):
+class AskedTables(Tables, Protocol):
     """Tables, and where to say what is being done; an empty step takes that line from the terminal."""
 
-    def __init__(self, spark: SparkSession, folder: Path, progress: Progress) -> None:
-        super().__init__(spark, folder, read_manifest(folder))
-        self.progress = progress
-        self._frames = dict[str, DataFrame]()
+    @property
+    def progress(self) -> Progress: ...
 
-    def table(self, name: str) -> DataFrame:
-        """Each folder is listed once: a question reads some tables several times."""
-        if name not in self._frames:
-            self._frames[name] = super().table(name)
-        return self._frames[name]
+    def keep(self, frame: Frame) -> Frame:
+        """The same rows, computed once for all that is asked of these tables."""
 
 
 @contextmanager
-def opened(path: Path, *, master: str) -> Iterator[OpenedTables]:
-    """The audit in the folder `path`; of a log at `path` the tables are made, and are gone with the context.
+def opened_for_questions(
+    path: Path, *, source: str | None, engine: Engine | None, master: str
+) -> Iterator[AskedTables]:
+    """The tables of the audit in the folder `path`, on the engine that was asked for; of a log at `path` the tables are
+    made, and are gone with the context.
 
     Raises CliError for whatever a user can put right. Progress goes to standard error.
     """
-    for name in _PYSPARK_LOGGERS:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     is_built = is_audit(path)
-    if is_built:
-        check_name(path)
-    manifest = _manifest_of(path) if is_built else None
-    files = files_to_audit(path) if manifest is None else _files_of(manifest)
-    with quiet_spark(
-        master=master,
-        size_in_bytes=total_bytes(files),
-        keep_log_in=Path.cwd(),
-        table_format="parquet" if manifest is None else manifest.table_format,
-    ) as spark:
-        folder = path
-        if not is_built:
-            folder = spark.work / "tables"
-            build(
-                spark.session,
-                path,
-                folder,
-                progress=lambda table: spark.progress(f"making the table {table}"),
-            )
-        spark.progress("asking")
-        yield OpenedTables(spark.session, folder.resolve(), spark.progress)
+    if source is not None or is_built:
+        check_source(path, source, is_chosen=False)
+    if _engine(path, engine, master) is Engine.SPARK:
+        from kquorum.cli.commands.audit.spark_tables import opened
+
+        with opened(path, master=master) as tables:
+            yield tables
+    elif is_built:
+        with _in_duckdb(path, lambda step: None) as tables:  # noqa: ARG005
+            yield tables
+    else:
+        from kquorum.cli.commands.audit.spark_tables import built
+
+        with built(path, master=master) as (folder, progress):
+            progress("asking")
+            with _in_duckdb(folder, progress) as tables:
+                yield tables
+
+
+def check_is_audit(path: Path) -> None:
+    """Raises CliError for a folder that is no finished audit."""
+    if not is_audit(path):
+        raise CliError(f"{path} is no finished audit: there is no audit.json in it", status=ExitStatus.USAGE)
+
+
+def _engine(path: Path, engine: Engine | None, master: str) -> Engine:
+    """Raises CliError for DuckDB where it cannot read the tables."""
+    is_delta = is_audit(path) and manifest_of(path).table_format != "parquet"
+    if engine is Engine.DUCKDB and is_delta:
+        raise CliError(
+            f"{path} has Delta tables, which --engine spark reads; --engine duckdb reads those of "
+            "`audit build --format parquet`",
+            status=ExitStatus.USAGE,
+        )
+    if engine is Engine.DUCKDB and master != LOCAL:
+        raise CliError("--master is of --engine spark; leave one of them out", status=ExitStatus.USAGE)
+    return engine or (Engine.SPARK if is_delta or master != LOCAL else Engine.DUCKDB)
+
+
+@contextmanager
+def _in_duckdb(folder: Path, progress: Progress) -> Iterator[AskedTables]:
+    import duckdb
+
+    from kquorum.spark_replay.engine.duckdb_tables import DuckTables, open_in_duckdb
+
+    try:
+        with open_in_duckdb(folder) as tables:
+            asked: DuckTables = tables
+            asked.progress = progress
+            yield asked
+    except NoAudit as error:
+        raise CliError(str(error), status=ExitStatus.USAGE) from None
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        reason = safe_text(str(error).strip().splitlines()[0])
+        raise CliError(
+            f"the tables of {folder} cannot be read: {reason}; build the audit again",
+            status=ExitStatus.FAILED,
+        ) from None
 
 
 def chosen_source(manifest: AuditManifest, name: str | None) -> str:
     """The log that `--source` names. Without the option: the only one, or of the voters of one cluster the log that
     reaches farthest. Raises CliError."""
     names = [each.source for each in manifest.sources]
+    if not names:
+        raise CliError(
+            "this audit holds no metadata log, only partitions: `audit sql` asks about them; `audit build` makes an "
+            "audit of a metadata log, which `audit data` then adds the partitions to",
+            status=ExitStatus.USAGE,
+        )
     if name is not None:
         return named_source(names, name)
     clusters = {each.member.cluster_id for each in manifest.sources}
@@ -185,23 +219,14 @@ def named_source(names: Sequence[str], name: str) -> str:
     raise CliError(f"{what}; it has {', '.join(names)}", status=ExitStatus.USAGE)
 
 
-def check_source(path: Path, name: str | None) -> None:
+def check_source(path: Path, name: str | None, *, is_chosen: bool = True) -> None:
     """Before Spark is started. Raises CliError for a source that is not there, or must be chosen and is not."""
     if is_audit(path):
-        chosen_source(_manifest_of(path), name)
+        manifest = manifest_of(path)
+        if is_chosen or name is not None:
+            chosen_source(manifest, name)
     elif name is not None:
         named_source(sorted({file.source for file in files_to_audit(path)}), name)
-
-
-def _files_of(manifest: AuditManifest) -> list[LogFile]:
-    return [file for source in manifest.sources for file in source.files]
-
-
-def _manifest_of(path: Path) -> AuditManifest:
-    try:
-        return read_manifest(path)
-    except NoAudit as error:
-        raise CliError(str(error), status=ExitStatus.USAGE) from None
 
 
 _MOST_NAMES = 20_000
@@ -211,15 +236,15 @@ _MOST_NAMES = 20_000
 class AuditQuery:
     """The tables and the log that a question is about."""
 
-    tables: OpenedTables
+    tables: AskedTables
     source: str
 
 
 @contextmanager
-def asking(path: Path, *, source: str | None, master: str) -> Iterator[AuditQuery]:
+def asking(path: Path, *, source: str | None, engine: Engine | None, master: str) -> Iterator[AuditQuery]:
     """Raises CliError."""
     check_source(path, source)
-    with opened(path, master=master) as tables:
+    with opened_for_questions(path, source=source, engine=engine, master=master) as tables:
         yield AuditQuery(tables=tables, source=chosen_source(tables.manifest, source))
 
 
@@ -238,7 +263,7 @@ def check_partition(topic: str | None, partition: int | None) -> None:
 
 def lives_of_topic(question: AuditQuery, name: str) -> list[str]:
     """When topics of this name were there, in words. Raises CliError for a name that the log never had."""
-    topics = question.tables.table("topics").where(F.col("source") == question.source)
+    topics = question.tables.frame("topics").where(F.col("source") == question.source)
     rows = topics.where(is_topic(name)).orderBy("valid_from_offset").limit(10).collect()
     if rows:
         return [_life(row) for row in rows]
@@ -262,8 +287,8 @@ def _unknown(question: AuditQuery) -> str:
     return unknown_before(tables.source(source), log_gaps(tables, source)[0])
 
 
-def _partitions_of(question: AuditQuery, topic: str) -> DataFrame:
-    history = question.tables.table("partition_history")
+def _partitions_of(question: AuditQuery, topic: str) -> Frame:
+    history = question.tables.frame("partition_history")
     return history.where((F.col("source") == question.source) & is_topic(topic))
 
 
@@ -286,7 +311,7 @@ def check_partition_known(question: AuditQuery, topic: str, partition: int) -> N
 
 def check_broker_known(question: AuditQuery, broker: int) -> None:
     """Raises CliError for a broker that never registered."""
-    brokers = question.tables.table("brokers").where(F.col("source") == question.source)
+    brokers = question.tables.frame("brokers").where(F.col("source") == question.source)
     known = sorted(row[0] for row in brokers.select("broker_id").limit(_MOST_NAMES).collect())
     if broker not in known:
         named = ", ".join(map(str, known[:30])) or "none"

@@ -1,6 +1,7 @@
 """The questions of `kquorum audit` as typed: options, and the answer that each asks for. `--help` imports this file."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from kquorum.cli.commands.audit.options import (
     Since,
     Source,
     Until,
+    WhichEngine,
     output_of,
 )
 from kquorum.cli.failures import CliError, ExitStatus
@@ -50,6 +52,7 @@ def as_of(
     as_json: AsJson = False,
     csv: CsvTarget = None,
     parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Show the cluster at a moment: leader and voters, features, brokers, topics, partitions, configs and ACLs."""
@@ -64,7 +67,7 @@ def as_of(
         asked=asked_by_options(offset, time),
         narrowing=Narrowing(topic=topic, partition=partition, broker=broker),
     )
-    with asking(path, source=source, master=master) as question:
+    with asking(path, source=source, engine=engine, master=master) as question:
         give(answer_as_of(question, request), output, question.tables.progress)
 
 
@@ -85,6 +88,7 @@ def diff(
     as_json: AsJson = False,
     csv: CsvTarget = None,
     parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Show what was added, removed and changed between two moments, and the author where an audit note names one."""
@@ -99,7 +103,7 @@ def diff(
         last=asked_by_word("B", last),
         narrowing=Narrowing(topic=topic, broker=broker),
     )
-    with asking(path, source=source, master=master) as question:
+    with asking(path, source=source, engine=engine, master=master) as question:
         give(answer_diff(question, request), output, question.tables.progress)
 
 
@@ -122,6 +126,7 @@ def timeline(
     as_json: AsJson = False,
     csv: CsvTarget = None,
     parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Show what happened to a topic, a partition or a broker, in order; of many events the last."""
@@ -131,7 +136,7 @@ def timeline(
     from kquorum.cli.commands.audit.questions.timeline import answer_timeline
 
     request = _history(topic, partition, broker, since, until)
-    with asking(path, source=source, master=master) as question:
+    with asking(path, source=source, engine=engine, master=master) as question:
         give(answer_timeline(question, request), output, question.tables.progress)
 
 
@@ -147,6 +152,7 @@ def who(
     as_json: AsJson = False,
     csv: CsvTarget = None,
     parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Show who asked for each change of a topic or a broker: principal, client, address and why."""
@@ -156,7 +162,7 @@ def who(
     from kquorum.cli.commands.audit.questions.timeline import answer_who
 
     request = _history(topic, partition, broker, since, until)
-    with asking(path, source=source, master=master) as question:
+    with asking(path, source=source, engine=engine, master=master) as question:
         give(answer_who(question, request), output, question.tables.progress)
 
 
@@ -210,6 +216,7 @@ def unavailable(
     as_json: AsJson = False,
     csv: CsvTarget = None,
     parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Show when partitions had no leader or fewer in-sync replicas than min.insync.replicas, longest first."""
@@ -227,7 +234,7 @@ def unavailable(
         answer_unavailable,
     )
 
-    with asking(path, source=source, master=master) as question:
+    with asking(path, source=source, engine=engine, master=master) as question:
         if quorum:
             answer = answer_quorum(question, QUORUM_MIN_MS if min_ms is None else min_ms)
         else:
@@ -253,6 +260,7 @@ def churn(
     as_json: AsJson = False,
     csv: CsvTarget = None,
     parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Show how restless the cluster was: elections, leader changes by cause, flapping brokers, hottest partitions."""
@@ -263,34 +271,84 @@ def churn(
     from kquorum.spark_replay.questions.churn import Span
 
     span = Span(since_ms=maybe_time_of("--since", since), until_ms=maybe_time_of("--until", until))
-    with asking(path, source=source, master=master) as question:
+    with asking(path, source=source, engine=engine, master=master) as question:
         give(answer_churn(question, Churn(span=span, unit=by.value)), output, question.tables.progress)
+
+
+class PartitionQuestion(StrEnum):
+    HANGING = "hanging"
+    REPLICAS = "replicas"
+    LAG = "lag"
+    LEADERS = "leaders"
+    SINGLE_REPLICA = "single-replica"
+
+
+def partitions(
+    path: Annotated[
+        Path, typer.Argument(metavar="AUDIT", help="The folder of an audit with partitions (`audit data`).")
+    ],
+    question: Annotated[
+        PartitionQuestion,
+        typer.Argument(
+            help="hanging: transactions without an end; replicas: where replicas differ; lag: of a group at each "
+            "commit; leaders: who led when batches were written; single-replica: batches that a leader wrote while it "
+            "alone was in sync."
+        ),
+    ],
+    group: Annotated[str | None, typer.Option("--group", help="The group, for lag.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
+    source: Source = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+    csv: CsvTarget = None,
+    parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
+    master: Master = LOCAL,
+) -> None:
+    """Ask about the logs of partitions: hanging transactions, replicas that differ, lag, who led, single replicas."""
+    output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
+    from kquorum.cli.commands.audit.answers import give
+    from kquorum.cli.commands.audit.query import check_is_audit, opened_for_questions
+    from kquorum.cli.commands.audit.questions.partitions import Partitions, answer_partitions
+
+    check_is_audit(path)
+    request = Partitions(
+        question=question.value, topic=topic, partition=partition, group=group, source=source
+    )
+    with opened_for_questions(path, source=None, engine=engine, master=master) as tables:
+        give(answer_partitions(tables, request), output, tables.progress)
 
 
 def sql(
     path: AuditOrLog,
     query: Annotated[
-        str,
-        typer.Argument(metavar="QUERY", help="A query in Spark SQL; the tables are in docs/audit-tables.md."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="QUERY",
+            help="A query in DuckDB's SQL (with --engine spark in Spark's); the tables are in docs/audit-tables.md. "
+            "Without it queries are read from a prompt, or from the standard input.",
+            show_default=False,
+        ),
+    ] = None,
     source: Annotated[str | None, typer.Option("--source", help="Only the rows of this log.")] = None,
     limit: Limit = 100,
     as_json: AsJson = False,
     csv: CsvTarget = None,
     parquet: ParquetFolder = None,
+    engine: WhichEngine = None,
     master: Master = LOCAL,
 ) -> None:
     """Ask the tables by SQL: every table is a view. Nothing but queries is carried out."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
-    from pyspark.errors import PySparkException
+    from kquorum.cli.commands.audit.query import opened_for_questions
+    from kquorum.cli.commands.audit.questions.sql import SqlSession
 
-    from kquorum.cli.commands.audit.answers import give
-    from kquorum.cli.commands.audit.query import chosen_source, opened
-    from kquorum.cli.commands.audit.questions.sql import answer_sql, failed_sql
+    with opened_for_questions(path, source=source, engine=engine, master=master) as tables:
+        session = SqlSession(tables, source)
+        if query is not None:
+            session.give(query, output)
+        else:
+            from kquorum.cli.commands.audit.questions.sql_prompt import ask_queries
 
-    with opened(path, master=master) as tables:
-        chosen = None if source is None else chosen_source(tables.manifest, source)
-        try:
-            give(answer_sql(tables, chosen, query), output, tables.progress)
-        except PySparkException as error:
-            raise failed_sql(error) from None
+            ask_queries(session, output)

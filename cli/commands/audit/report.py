@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kquorum.cli.commands.audit.query import asking
+from kquorum.cli.commands.audit.options import Engine
+from kquorum.cli.commands.audit.query import AuditQuery, asking
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.private_files import replace_whole
-from kquorum.spark_replay.audit_folder import is_audit
-from kquorum.spark_replay.report.check_facts import check_facts
+from kquorum.spark_replay.audit_manifest import is_audit
 from kquorum.spark_replay.report.facts import Checks, ReportFacts
 from kquorum.spark_replay.report.gather import gather
 from kquorum.spark_replay.report.highlights import highlights
@@ -25,6 +25,7 @@ class ReportRequest:
     since_ms: int | None
     until_ms: int | None
     with_checks: bool
+    engine: Engine | None
     master: str
 
 
@@ -51,9 +52,11 @@ class WrittenReport:
 def write_report(request: ReportRequest) -> WrittenReport:
     """Raises CliError for everything that a user can put right."""
     _check(request)
-    with asking(request.path, source=request.source, master=request.master) as question:
+    with asking(
+        request.path, source=request.source, engine=request.engine, master=request.master
+    ) as question:
         tables, source = question.tables, question.source
-        checks = check_facts(tables, source, progress=tables.progress) if request.with_checks else Checks()
+        checks = _checks(question) if request.with_checks else Checks()
         facts = gather(
             tables,
             source,
@@ -70,6 +73,16 @@ def write_report(request: ReportRequest) -> WrittenReport:
         size_in_bytes=len(page),
         is_damaged=facts.log.damage_total > 0 and not is_audit(request.path),
     )
+
+
+def _checks(question: AuditQuery) -> Checks:
+    """The checks replay whole logs, which takes Spark."""
+    from kquorum.cli.commands.audit.spark_tables import OpenedTables
+    from kquorum.spark_replay.report.check_facts import check_facts
+
+    tables = question.tables
+    assert isinstance(tables, OpenedTables)
+    return check_facts(tables, question.source, progress=tables.progress)
 
 
 def _check(request: ReportRequest) -> None:

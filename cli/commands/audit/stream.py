@@ -8,12 +8,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from kquorum.cli.commands.audit.build import check_name, files_to_audit, total_bytes
+from kquorum.cli.commands.audit.inputs import check_name, files_to_audit, total_bytes
 from kquorum.cli.commands.audit.java import check_java
 from kquorum.cli.commands.audit.live_log import followed, live_address
 from kquorum.cli.commands.audit.spark import quiet_spark
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.audit_folder import NoAudit
+from kquorum.spark_replay.audit_manifest import NoAudit
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.read_positions import TruncatedLog
 from kquorum.spark_replay.stream.state import NoStream, is_stream, read_state, stream_folder

@@ -228,7 +228,7 @@ def read_the_log(stage: Stage) -> None:
 @contextmanager
 def starting_spark(real_logs: Path | None) -> Iterator[None]:
     """For the last step: one Spark for all that it asks, started meanwhile."""
-    from kquorum.cli.commands.audit.build import files_to_audit, total_bytes
+    from kquorum.cli.commands.audit.inputs import files_to_audit, total_bytes
     from kquorum.cli.commands.audit.spark import shared_spark
     from kquorum.spark_replay.session import LOCAL_MASTER
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -222,8 +223,41 @@ async def _members(
 async def _partitions(
     cluster: ClusterConfig, path: Path, bootstrap_server: str | None, timeout_ms: int
 ) -> list[Partition]:
+    """From a node's image, which a node tells over gRPC also when it has lost the quorum; else from a broker."""
+    listeners = grpc_listeners((*cluster.controllers, *cluster.brokers))
+    if listeners and bootstrap_server is None:
+        with suppress(CliError):
+            return await _from_image(tuple(dict.fromkeys(listeners)), timeout_ms)
     if not cluster.brokers and bootstrap_server is None:
         raise CliError(_NO_BROKER)
+    return await _from_broker(path, bootstrap_server, timeout_ms)
+
+
+async def _from_image(listeners: Sequence[HostPort], timeout_ms: int) -> list[Partition]:
+    """The leader's if there is one, else that of any node. Raises CliError."""
+    from kquorum.cli.clients.image_client import read_image
+    from kquorum.wire.proto import inspect_pb2 as pb
+
+    try:
+        request = pb.ImageRequest(consistency=pb.LINEARIZABLE)
+        chunks = await read_image(listeners, request, timeout_ms // 2)
+    except CliError:
+        chunks = await read_image(listeners, pb.ImageRequest(consistency=pb.COMMITTED), timeout_ms // 2)
+    return [
+        Partition(
+            name=f"{topic.name}-{each.partition_id}",
+            leader=each.leader,
+            replicas=tuple(each.replicas),
+            isr=tuple(each.isr),
+            min_isr=topic.min_insync_replicas or None,
+        )
+        for chunk in chunks
+        for topic in chunk.topics.topics
+        for each in topic.partitions
+    ]
+
+
+async def _from_broker(path: Path, bootstrap_server: str | None, timeout_ms: int) -> list[Partition]:
     async with ClusterClient(broker_addresses(path, bootstrap_server), timeout_ms) as client:
         topics = await describe_topics(client, None)
         min_isr = await _min_isr(client, [topic.name for topic in topics])

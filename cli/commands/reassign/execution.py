@@ -54,8 +54,14 @@ async def execute(
         for place, target in plan.items()
         if place in ongoing or target.replicas != current[place]
     }
-    changes = [Change(place, current[place], replicas) for place, replicas in targets.items()]
     directories = _directories(plan)
+    named = {place for places in directories.values() for place in places}
+    # Where the plan names directories, the broker knows whether a replica is there already.
+    changes = [
+        Change(place, current[place], target.replicas)
+        for place, target in plan.items()
+        if place in targets or place in named
+    ]
     if dry_run:
         return changes
     if throttle is not None and targets:

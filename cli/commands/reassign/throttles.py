@@ -32,6 +32,8 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 _RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 _REPLICAS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 _AT_ONCE: Final = 500
+# A string of a record has 32,767 bytes.
+_LONGEST_VALUE: Final = 32_000
 # Set for this very topic or broker.
 _OWN: Final = frozenset({"topic", "broker"})
 
@@ -142,13 +144,19 @@ async def set_throttles(
             arrivals.setdefault(topic, []).extend(f"{partition}:{each}" for each in new)
     for topic, entries in sources.items():
         operations = [
-            Operation(SET, LEADER_REPLICAS, ",".join(entries)),
-            Operation(SET, FOLLOWER_REPLICAS, ",".join(arrivals[topic])),
+            Operation(SET, LEADER_REPLICAS, _listed(entries)),
+            Operation(SET, FOLLOWER_REPLICAS, _listed(arrivals[topic])),
         ]
         await alter_configs(client, topic_resource(topic), operations, validate_only=False)
     for broker_id in sorted(brokers):
         operations = [Operation(SET, key, str(rate)) for key in _RATES]
         await alter_configs(client, broker_resource(broker_id), operations, validate_only=False)
+
+
+def _listed(replicas: Sequence[str]) -> str:
+    """All replicas of the topic (`*`) where the list would be too long for a config."""
+    text = ",".join(replicas)
+    return text if len(text) <= _LONGEST_VALUE else "*"
 
 
 async def remove_throttles(client: ClusterClient, throttles: Throttles) -> None:

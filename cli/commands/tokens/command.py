@@ -8,6 +8,7 @@ import typer
 
 from kquorum.cli.command_tree import Command, Panel
 from kquorum.cli.options import AsJson, BootstrapServer, DryRun, MaybeConfigPath, Reason, TimeoutMs
+from kquorum.cli.principals import checked_principal
 
 if TYPE_CHECKING:
     from kquorum.cli.clients.cluster_client import ClusterClient
@@ -39,7 +40,7 @@ def list_tokens(
     from kquorum.cli.output import print_json, print_table, utc_text
     from kquorum.wire.wording import counted
 
-    owners = None if owner is None else [_principal(each) for each in owner]
+    owners = None if owner is None else [checked_principal(each) for each in owner]
     found = ask_brokers(config, bootstrap_server, timeout_ms, lambda client: find_tokens(client, owners))
     if as_json:
         print_json([_as_json(each, show_secrets=show_secrets) for each in found])
@@ -90,8 +91,8 @@ def create(
     from kquorum.cli.output import print_json, say, utc_text
     from kquorum.cli.secrets import check_new_file, write_secret
 
-    of = None if owner is None else _principal(owner)
-    renewers = [_principal(each) for each in renewer or ()]
+    of = None if owner is None else checked_principal(owner)
+    renewers = [checked_principal(each) for each in renewer or ()]
     if password_file is not None:
         check_new_file(password_file)
     token = ask_brokers(
@@ -170,13 +171,6 @@ def _say_expiry(token_id: str, verb: str, expires_ms: int, *, changed: bool, as_
         print_json({"token_id": token_id, "expires_ms": expires_ms, "changed": changed})
     else:
         say(f"token {token_id} {verb} at {utc_text(expires_ms)[:19]} UTC")
-
-
-def _principal(text: str) -> tuple[str, str]:
-    kind, separator, name = text.partition(":")
-    if not (kind and separator and name):
-        raise typer.BadParameter(f"{text!r} is no principal: write User:NAME")
-    return kind, name
 
 
 def _as_json(token: "Token", *, show_secrets: bool) -> dict[str, object]:

@@ -6,9 +6,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.spark_replay.decode.bases import StateBase
+from kquorum.spark_replay.decode.rows import MARKERS
 
 LAST_OFFSET = 2**63 - 1
-MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
 _NEW_LEADER = "LeaderChange"
 _LOST = ""
 

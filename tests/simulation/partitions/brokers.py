@@ -248,6 +248,17 @@ class SimulatedBroker:
 
     # The logs: broker.replica.replica_manager.PartitionLogs
 
+    def begin_opening(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        *,
+        directory_id: UUID,
+        is_new: bool,
+        leader_epoch: int | None,
+    ) -> bool:
+        return True
+
     def open(
         self, topic_partition: TopicPartition, topic_id: UUID, *, directory_id: UUID, is_new: bool
     ) -> PartitionLog:

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from kquorum.cli.main import run
 from tests.spark.conftest import Audited
 from tests.support.spark.question_log import HOSTILE, NOON_MS
+from tests.support.tree import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -181,7 +184,7 @@ def test_churn_counts(ask: Any) -> None:
     ] >= 5
 
 
-QUERIES: list[tuple[str, int, str]] = [
+DUCKDB_QUERIES: list[tuple[str, int, str]] = [
     ("SELECT topic_name, leader FROM partition_history ORDER BY valid_from_offset LIMIT 1", 0, SHOWN),
     ("SELECT leadr FROM partition_history", 2, "there is no column leadr; the nearest are leader"),
     (
@@ -189,6 +192,25 @@ QUERIES: list[tuple[str, int, str]] = [
         2,
         "there is no table partition_histor; there are partition_history",
     ),
+    ("SELECT 1 +", 2, "syntax error"),
+    ("SELECT error('told')", 2, "told"),
+    ("  ; ", 2, "there is no query in it"),
+    ("SELECT 1; SELECT 2", 2, "one query can be asked at a time, and these are 2"),
+    ("DROP VIEW records", 2, "only queries can be asked, and drop is none"),
+    ("CREATE TABLE t AS SELECT 1", 2, "only queries can be asked, and create is none"),
+    ("COPY (SELECT 1) TO 'x.csv'", 2, "only queries can be asked, and copy is none"),
+    ("SET threads = 1", 2, "only queries can be asked"),
+    ("ATTACH 'x.db'", 2, "only queries can be asked"),
+    ("SELECT * FROM read_text('/etc/hostname')", 2, "file system operations are disabled"),
+    ("SELECT * FROM '/etc/hostname.csv'", 2, "file system operations are disabled"),
+    ("SELECT * FROM query($$COPY (SELECT 1) TO 'x.csv'$$)", 2, "SELECT"),
+    ("SELECT (SELECT max(b) FROM (SELECT 1 AS b)) AS a ORDER BY a -- the end", 0, "1"),
+    ("DESCRIBE brokers", 0, "broker_id"),
+    ("SELECT 1 AS a, 2 AS a", 0, "a_2"),
+    ("SELECT count(DISTINCT source) AS logs FROM records", 0, " 1"),
+]
+SPARK_QUERIES: list[tuple[str, int, str]] = [
+    ("SELECT leadr FROM partition_history", 2, "there is no column leadr; the nearest are leader"),
     ("SELECT 1 +", 2, "Syntax error"),
     ("SELECT 1/0", 2, "Division by zero"),
     ("  ; ", 2, "there is no query in it"),
@@ -211,10 +233,24 @@ QUERIES: list[tuple[str, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "told"),
-    [*QUERIES[:2], *(pytest.param(*each, marks=pytest.mark.slow) for each in QUERIES[2:])],
-)
+@pytest.mark.parametrize(("query", "status", "told"), DUCKDB_QUERIES)
 def test_sql_answers_queries_and_nothing_else(ask: Any, query: str, status: int, told: str) -> None:
     found, out, err = ask("sql", query)
     assert (found, told in out + err) == (status, True), out + err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("query", "status", "told"), SPARK_QUERIES)
+def test_sql_in_spark_answers_queries_and_nothing_else(ask: Any, query: str, status: int, told: str) -> None:
+    found, out, err = ask("sql", query, "--engine", "spark")
+    assert (found, told in out + err) == (status, True), out + err
+
+
+def test_a_question_to_an_audit_loads_neither_spark_nor_arrow(audited: Audited) -> None:
+    probe = (
+        "import sys; from kquorum.cli.main import run; status = run(sys.argv[1:]); "
+        "print('LOADED', status, *({'pyspark', 'pyarrow', 'pandas', 'prompt_toolkit'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", probe, "audit", "as-of", str(audited.out), "--source", "questions"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=True)
+    assert done.stdout.splitlines()[-1] == "LOADED 0", done.stdout[-500:] + done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kquorum.metadata.image.image import MetadataImage
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
 from kquorum.wire.record_json import REDACTED, is_sensitive_config
 from kquorum.wire.uuids import uuid_to_text
 from tests.spark.conftest import Audited
@@ -31,11 +32,12 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def asked(spark: Any, audited: Audited) -> Asked:
-    from kquorum.spark_replay.audit_folder import open_audit
+def asked(audited: Audited) -> Iterator[Asked]:
+    from kquorum.spark_replay.engine.duckdb_tables import open_in_duckdb
 
     history = lawful_history()
-    return Asked(history, open_audit(spark, audited.out), cut_of(history))
+    with open_in_duckdb(audited.out) as tables:
+        yield Asked(history, tables, cut_of(history))
 
 
 def expected(image: MetadataImage) -> State:
@@ -142,8 +144,9 @@ def states_found(tables: Any, source: str, offsets: Iterable[int]) -> dict[int, 
     from kquorum.spark_replay.questions.moments import with_state_offsets
 
     wanted = list(offsets)
-    moments = tables.spark.createDataFrame([(source, each) for each in wanted], "source string, offset long")
-    frames = states_at(tables, with_state_offsets(moments, tables.table("records")))
+    columns = {"source": "string", "offset": "long"}
+    moments = tables.values([(source, each) for each in wanted], columns)
+    frames = states_at(tables, with_state_offsets(moments, tables.frame("records")))
     states: dict[int, State] = {offset: {kind: set() for kind in KINDS} for offset in wanted}
     for kind in KINDS:
         for row in frames[kind].collect():
@@ -203,7 +206,8 @@ def moment_is_inside(asked: Asked, offset: int) -> bool:
     from kquorum.spark_replay.questions.moments import committed_transactions
 
     if not hasattr(moment_is_inside, "spans"):
-        rows = committed_transactions(asked.tables.table("records")).where("source = 'lawful'").collect()
+        spans = committed_transactions(asked.tables.frame("records"))
+        rows = spans.where(F.col("source") == "lawful").collect()
         moment_is_inside.spans = [(row.begin_offset, row.end_offset) for row in rows]  # type: ignore[attr-defined]
     return any(begin < offset < end for begin, end in moment_is_inside.spans)  # type: ignore[attr-defined]
 

@@ -13,12 +13,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.s
 END_MS = 10**15
 
 
-def intervals_found(spark: Any, audited: Audited, source: str) -> set[Interval]:
-    from kquorum.spark_replay.audit_folder import open_audit
+def intervals_found(audited: Audited, source: str) -> set[Interval]:
+    from kquorum.spark_replay.engine.duckdb_tables import open_in_duckdb
     from kquorum.spark_replay.questions import unavailable as question
 
-    frame = question.unavailable(open_audit(spark, audited.out), source, END_MS)
-    rows = frame.collect()
+    with open_in_duckdb(audited.out) as tables:
+        rows: Any = question.unavailable(tables, source, END_MS).collect()
     for row in rows:
         assert row.duration_ms == max((END_MS if row.to_ms is None else row.to_ms) - row.from_ms, 0)
         assert (row.ended == "open") == (row.to_offset is None)
@@ -30,14 +30,14 @@ def intervals_found(spark: Any, audited: Audited, source: str) -> set[Interval]:
     return set(found)
 
 
-def check(spark: Any, audited: Audited, source: str, folder: Path) -> set[Interval]:
+def check(audited: Audited, source: str, folder: Path) -> set[Interval]:
     expected = unavailable(folder)
-    assert intervals_found(spark, audited, source) == expected
+    assert intervals_found(audited, source) == expected
     return expected
 
 
-def test_random_histories_agree_with_a_plain_walk(spark: Any, audited: Audited) -> None:
-    found = check(spark, audited, "lawful", audited.root / "lawful")
+def test_random_histories_agree_with_a_plain_walk(audited: Audited) -> None:
+    found = check(audited, "lawful", audited.root / "lawful")
     kinds = {kind: sum(each[0] == kind for each in found) for kind in ("no_leader", "under_min_isr")}
     assert min(kinds.values()) >= 10, kinds
     assert any(to_offset is None for *_, to_offset, _ in found)
@@ -45,21 +45,23 @@ def test_random_histories_agree_with_a_plain_walk(spark: Any, audited: Audited) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["random", "random-trimmed", "random-formatted"])
-def test_long_random_histories_agree_with_a_plain_walk(spark: Any, audited: Audited, source: str) -> None:
-    assert len(check(spark, audited, source, audited.root / source)) > 50
+def test_long_random_histories_agree_with_a_plain_walk(audited: Audited, source: str) -> None:
+    assert len(check(audited, source, audited.root / source)) > 50
 
 
 @pytest.mark.slow
-def test_real_histories_agree_with_a_plain_walk(spark: Any, audited_real: Audited, real_logs: Path) -> None:
+def test_real_histories_agree_with_a_plain_walk(audited_real: Audited, real_logs: Path) -> None:
     for name in ("three-controllers-1", "six-snapshots", "seven-epochs"):
-        assert check(spark, audited_real, f"real/{name}", real_logs / name)
+        assert check(audited_real, f"real/{name}", real_logs / name)
 
 
-def test_the_config_that_held_then_decides_and_causes_are_named(spark: Any, audited: Audited) -> None:
-    from kquorum.spark_replay.audit_folder import open_audit
+def test_the_config_that_held_then_decides_and_causes_are_named(audited: Audited) -> None:
+    from kquorum.spark_replay.engine.duckdb_tables import open_in_duckdb
     from kquorum.spark_replay.questions.unavailable import unavailable as question
 
-    rows = question(open_audit(spark, audited.out), "questions", END_MS).where("partition_id = 0").collect()
+    with open_in_duckdb(audited.out) as tables:
+        every: Any = question(tables, "questions", END_MS).collect()
+    rows = [row for row in every if row.partition_id == 0]
     told = {
         (
             row.kind,

@@ -24,10 +24,11 @@ Gathered = Callable[[str], Any]
 
 
 @pytest.fixture(scope="module")
-def tables(spark: Any, audited: Audited) -> Any:
-    from kquorum.spark_replay.audit_folder import open_audit
+def tables(audited: Audited) -> Iterator[Any]:
+    from kquorum.spark_replay.engine.duckdb_tables import open_in_duckdb
 
-    return open_audit(spark, audited.out)
+    with open_in_duckdb(audited.out) as tables:
+        yield tables
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from kquorum.spark_replay.audit_folder import read_manifest
+from kquorum.spark_replay.audit_manifest import read_manifest
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.state import write_state
 from kquorum.spark_replay.stream.tables import BatchWriter

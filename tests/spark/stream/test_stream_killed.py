@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kquorum.cli.processes import wait_until
-from kquorum.spark_replay.audit_folder import read_manifest
+from kquorum.spark_replay.audit_manifest import read_manifest
 from kquorum.spark_replay.stream.log_stream import LogStream
 from tests.support.spark.growing_log import GrowingLog
 from tests.support.spark.random_history import write_random_trimmed_history

@@ -9,6 +9,7 @@ from kquorum.broker.apis.api import Answer, Sliced
 from kquorum.broker.apis.registry import BROKER_APIS
 from kquorum.broker.data_plane import DataPlane, DirectoryUsage
 from kquorum.broker.fetch.sessions import FetchSessions
+from kquorum.broker.log.errors import InconsistentTopicId
 from kquorum.broker.producer_ids import ProducerIds
 from kquorum.broker.quota.replication import ReplicationThrottle
 from kquorum.broker.replica.partition import Partition, TopicPartition
@@ -56,11 +57,38 @@ class MemoryLogs:
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, MemoryPartitionLog] = {}
+        # The partitions whose files are being made; None: there are no files to be made.
+        self.in_making: dict[TopicPartition, UUID] | None = None
+
+    def begin_opening(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        *,
+        directory_id: UUID,
+        is_new: bool,
+        leader_epoch: int | None,
+    ) -> bool:
+        del directory_id, is_new, leader_epoch
+        if self.in_making is None:
+            return True
+        assert topic_partition not in self.logs
+        assert topic_partition not in self.in_making
+        self.in_making[topic_partition] = topic_id
+        return False
+
+    def make(self, topic_partition: TopicPartition) -> None:
+        assert self.in_making is not None
+        topic_id = self.in_making.pop(topic_partition)
+        self.logs[topic_partition] = MemoryPartitionLog(*topic_partition, topic_id=topic_id)
 
     def open(
         self, topic_partition: TopicPartition, topic_id: UUID, *, directory_id: UUID, is_new: bool
     ) -> MemoryPartitionLog:
         del is_new
+        known = self.logs.get(topic_partition)
+        if known is not None and known.topic_id != topic_id:
+            raise InconsistentTopicId(f"{topic_partition} is of topic {known.topic_id}")
         opened = MemoryPartitionLog(*topic_partition, topic_id=topic_id, directory_id=directory_id)
         self.logs[topic_partition] = opened
         return opened

@@ -41,7 +41,14 @@ def loaded_by(forbidden: str, *command: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "command",
-    [("--help",), ("log", "--help"), ("topics", "create", "--help"), ("audit", "as-of", "--help")],
+    [
+        ("--help",),
+        ("log", "--help"),
+        ("topics", "create", "--help"),
+        ("audit", "as-of", "--help"),
+        ("reassign", "plan", "--help"),
+        ("doctor", "--help"),
+    ],
     ids=" ".join,
 )
 def test_help_loads_only_what_it_prints_with(command: tuple[str, ...]) -> None:

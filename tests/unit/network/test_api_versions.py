@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
-from kquorum.network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
+from kquorum.network.api_versions import (
+    ApiVersionsAnswers,
+    FinalizedFeature,
+    ServerFeatures,
+    SupportedFeature,
+)
 from kquorum.network.authentication import SASL_VERSIONS
+from kquorum.wire.message_codec import decode
+from kquorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kquorum.wire.protocol.apis import ApiKey, supported_versions
 from kquorum.wire.protocol.frames import encode_frame
 from tests.support.api_calls import request_of
@@ -144,3 +151,22 @@ def test_a_fault_of_the_features_ends_only_that_connection(run: RunTest) -> None
 
 def _bare_request(version: int) -> bytes:
     return header_bytes(ApiKey.API_VERSIONS, version, 1) + b"\x00\x02a\x021\x00"
+
+
+def test_what_another_node_answers_is_offered_in_the_versions_of_both() -> None:
+    elsewhere: dict[int, tuple[int, int]] | None = None
+    supported = {ApiKey.UPDATE_FEATURES: (0, 2), ApiKey.CREATE_TOPICS: (2, 7), ApiKey.FETCH: (4, 18)}
+    answers = ApiVersionsAnswers(supported, lambda: elsewhere)
+
+    def offered() -> dict[int, tuple[int, int]]:
+        body = answers.answer(ApiVersionsRequest(), 0, FEATURES)
+        response = decode(ApiVersionsResponse, 0, body.data)[0]
+        found = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+        del found[ApiKey.API_VERSIONS]
+        return found
+
+    assert offered() == supported
+    elsewhere = {ApiKey.UPDATE_FEATURES: (0, 1), ApiKey.CREATE_TOPICS: (0, -1)}
+    assert offered() == {ApiKey.UPDATE_FEATURES: (0, 1), ApiKey.FETCH: (4, 18)}
+    elsewhere = {ApiKey.UPDATE_FEATURES: (1, 9)}
+    assert offered() == supported | {ApiKey.UPDATE_FEATURES: (1, 2)}

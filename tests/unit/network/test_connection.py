@@ -375,6 +375,35 @@ def test_an_unreadable_response_fails_only_its_own_request(run: RunTest) -> None
     run(test())
 
 
+def test_who_asks_without_a_future_hears_each_outcome_once_and_never_at_once(run: RunTest) -> None:
+    heard: list[tuple[Any, Exception | None]] = []
+
+    def answer(frame: bytes) -> bytes | None:
+        header, _ = decode_request_header(frame)
+        if header.correlation_id == 1:
+            return encode_frame(struct.pack(">i", 1) + b"\x00\x00")
+        return _echo(frame) if header.correlation_id == 2 else b""
+
+    async def test() -> None:
+        async with peer(answer) as port, connected(port) as connection:
+            for count in range(3):
+                connection.ask(_echo_entity("x"), FLEXIBLE, lambda *outcome: heard.append(outcome))
+                assert len(heard) <= count
+            await until(lambda: len(heard) == 2)
+            connection.close()
+            assert len(heard) == 2
+            connection.ask(_echo_entity("x"), FLEXIBLE, lambda *outcome: heard.append(outcome))
+            assert len(heard) == 2
+            await until(lambda: len(heard) == 4)
+            await asyncio.sleep(0)
+        assert [response is None for response, _ in heard] == [True, False, True, True]
+        assert heard[1][0].host == "x"
+        assert isinstance(heard[0][1], DecodeError)
+        assert [type(error) for _, error in heard[1:]] == [type(None), ConnectionLost, ConnectionLost]
+
+    run(test())
+
+
 def test_a_response_cut_in_the_middle_fails_its_request(run: RunTest) -> None:
     sent: list[bytes] = []
 

@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from kquorum.spark_replay.audit_manifest import shown_files
 from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.spark_replay.stream.log_stream import LogStream
 from kquorum.spark_replay.stream.refresh import _next_version
 from kquorum.spark_replay.stream.state import NoStream, StreamState, stream_folder, write_state
-from kquorum.spark_replay.table_files import hadoop_path, shown_files
+from kquorum.spark_replay.table_files import hadoop_path
 from tests.support.sample_logs import write_sample
 
 

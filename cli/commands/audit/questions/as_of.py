@@ -2,11 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
-
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
 
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, ids, number
 from kquorum.cli.commands.audit.query import (
@@ -17,6 +13,8 @@ from kquorum.cli.commands.audit.query import (
     lives_of_topic,
     moment_of,
 )
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Frame, Row, union_of
 from kquorum.spark_replay.questions.as_of import as_of, held
 from kquorum.spark_replay.questions.entities import Narrowing
 from kquorum.spark_replay.questions.moments import Moment, time_text
@@ -24,7 +22,7 @@ from kquorum.wire.safe_text import safe_text
 from kquorum.wire.wording import counted
 
 
-def _voters(frame: DataFrame, total: int | None) -> AnswerTable:
+def _voters(frame: Frame, total: int | None) -> AnswerTable:
     voters = frame.select("source", F.explode("voters").alias("voter"), "since_offset", "since_ms")
     columns = ("source", "voter.*", "since_offset", "since_ms")
     return AnswerTable(
@@ -43,7 +41,7 @@ def _voters(frame: DataFrame, total: int | None) -> AnswerTable:
     )
 
 
-def _quorum(frame: DataFrame, total: int | None) -> AnswerTable:
+def _quorum(frame: Frame, total: int | None) -> AnswerTable:
     return AnswerTable(
         name="quorum",
         title="quorum",
@@ -55,7 +53,7 @@ def _quorum(frame: DataFrame, total: int | None) -> AnswerTable:
     )
 
 
-def _features(frame: DataFrame, total: int | None) -> AnswerTable:
+def _features(frame: Frame, total: int | None) -> AnswerTable:
     return AnswerTable(
         name="features",
         title="features",
@@ -67,7 +65,7 @@ def _features(frame: DataFrame, total: int | None) -> AnswerTable:
     )
 
 
-def _brokers(frame: DataFrame, total: int | None) -> AnswerTable:
+def _brokers(frame: Frame, total: int | None) -> AnswerTable:
     return AnswerTable(
         name="brokers",
         title="brokers",
@@ -97,7 +95,7 @@ def _end_points(end_points: list[Any] | None) -> str:
     return " ".join(f"{each['name']}://{each['host']}:{each['port']}" for each in end_points or ())
 
 
-def _topics(frame: DataFrame, total: int | None) -> AnswerTable:
+def _topics(frame: Frame, total: int | None) -> AnswerTable:
     return AnswerTable(
         name="topics",
         title="topics",
@@ -126,7 +124,7 @@ def _topics(frame: DataFrame, total: int | None) -> AnswerTable:
     )
 
 
-def _partitions(frame: DataFrame, total: int | None) -> AnswerTable:
+def _partitions(frame: Frame, total: int | None) -> AnswerTable:
     return AnswerTable(
         name="partitions",
         title="partitions",
@@ -158,7 +156,7 @@ def _moving(row: Row) -> str:
     return " ".join([*(f"+{each}" for each in adding), *(f"-{each}" for each in removing)])
 
 
-def _configs(frame: DataFrame, total: int | None) -> AnswerTable:
+def _configs(frame: Frame, total: int | None) -> AnswerTable:
     return AnswerTable(
         name="configs",
         title="configs",
@@ -183,7 +181,7 @@ def resource(kind: str, name: str | None) -> str:
     return f"{kind} {safe_text(name or '(default)')}"
 
 
-def _acls(frame: DataFrame, total: int | None) -> AnswerTable:
+def _acls(frame: Frame, total: int | None) -> AnswerTable:
     return AnswerTable(
         name="acls",
         title="ACLs",
@@ -268,7 +266,7 @@ def _when(moment: Moment) -> str:
     return f"{moment.source} at offset {moment.offset}{when}"
 
 
-def _sums(frames: Mapping[str, DataFrame]) -> dict[str, dict[str, int]]:
+def _sums(frames: Mapping[str, Frame]) -> dict[str, dict[str, int]]:
     """Of each frame the number of rows, and of what is wrong among them, by one job."""
     wrong = {
         ("brokers", "fenced"): F.col("fenced"),
@@ -283,7 +281,7 @@ def _sums(frames: Mapping[str, DataFrame]) -> dict[str, dict[str, int]]:
         )
         for name, frame in frames.items()
     ]
-    sums = reduce(DataFrame.unionAll, counted).groupBy("name")
+    sums = union_of(counted).groupBy("name")
     rows = sums.agg(
         F.count("*").alias("rows"), *(F.count_if(F.col(each)).alias(each) for each in _WRONG)
     ).collect()
@@ -293,7 +291,7 @@ def _sums(frames: Mapping[str, DataFrame]) -> dict[str, dict[str, int]]:
     }
 
 
-def _quorum_lines(frames: Mapping[str, DataFrame], sums: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _quorum_lines(frames: Mapping[str, Frame], sums: Mapping[str, Mapping[str, int]]) -> list[str]:
     if "quorum" not in frames:
         return []
     lines = []

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
-
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, duration, ids, number
 from kquorum.cli.commands.audit.query import AuditQuery, with_limits
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Frame, Row
 from kquorum.spark_replay.questions.churn import UNITS, Span, churn
 from kquorum.spark_replay.questions.idle_gaps import idle_gap_notes
 from kquorum.spark_replay.questions.moments import time_text
@@ -49,7 +48,7 @@ def answer_churn(question: AuditQuery, request: Churn) -> Answer:
     return with_limits(question, answer)
 
 
-def _elections(frame: DataFrame, unit: str) -> AnswerTable:
+def _elections(frame: Frame, unit: str) -> AnswerTable:
     return AnswerTable(
         name="elections",
         title=f"elections of the quorum by {unit}, most first",
@@ -60,7 +59,7 @@ def _elections(frame: DataFrame, unit: str) -> AnswerTable:
     )
 
 
-def _causes(frame: DataFrame) -> AnswerTable:
+def _causes(frame: Frame) -> AnswerTable:
     return AnswerTable(
         name="leader_changes",
         title="leader changes of partitions by cause",
@@ -71,7 +70,7 @@ def _causes(frame: DataFrame) -> AnswerTable:
     )
 
 
-def _brokers(frame: DataFrame) -> AnswerTable:
+def _brokers(frame: Frame) -> AnswerTable:
     def cells(row: Row) -> tuple[object, ...]:
         return (
             number(row["broker_id"]),
@@ -102,7 +101,7 @@ def _brokers(frame: DataFrame) -> AnswerTable:
     )
 
 
-def _partitions(frame: DataFrame) -> AnswerTable:
+def _partitions(frame: Frame) -> AnswerTable:
     def cells(row: Row) -> tuple[object, ...]:
         return (
             f"{row['topic_name'] or row['topic_id']}-{row['partition_id']}",

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
-
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, author_cells, author_columns, number
 from kquorum.cli.commands.audit.query import Asked, AuditQuery, check_broker_known, lives_of_topic, moment_of
 from kquorum.cli.commands.audit.questions.as_of import acl_resource, resource
 from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.engine.frame import Frame, Row, is_row
 from kquorum.spark_replay.questions.causes import has_notes, with_author
 from kquorum.spark_replay.questions.diff import CHANGES, PASSING, RESTORED, compared, sums_of_diff
 from kquorum.spark_replay.questions.entities import BY_NAME, Narrowing
@@ -93,7 +92,7 @@ def answer_diff(question: AuditQuery, request: Diff) -> Answer:
     )
 
 
-def _sums(frames: Mapping[str, DataFrame]) -> dict[str, dict[str, int]]:
+def _sums(frames: Mapping[str, Frame]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {name: {} for name in frames}
     for row in sums_of_diff(frames).collect():
         found[row["entity"]][row["change"]] = row["rows"]
@@ -125,7 +124,7 @@ def _place(moment: Moment) -> str:
     return f"offset {moment.offset}{when}"
 
 
-def _table(name: str, frame: DataFrame, total: int, *, has_notes: bool) -> AnswerTable:
+def _table(name: str, frame: Frame, total: int, *, has_notes: bool) -> AnswerTable:
     keys = [key for key in BY_NAME[name].keys if key not in ("source", "topic_id")]
 
     def cells(row: Row) -> tuple[object, ...]:
@@ -177,7 +176,7 @@ def _value(value: object) -> str:
         return "none"
     if isinstance(value, list):
         return " ".join(_value(each) for each in value)
-    if isinstance(value, Row):
+    if is_row(value):
         return ":".join(str(each) for each in value if each is not None)
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -1,29 +1,76 @@
 """The work of `audit sql`: a query on the tables."""
 
-from collections import Counter
+from typing import Final
 
-from pyspark.errors import PySparkException
-from pyspark.sql import Row
-
-from kquorum.cli.commands.audit.answers import Answer, AnswerTable, plain
-from kquorum.cli.commands.audit.query import OpenedTables
+from kquorum.cli.commands.audit.answers import Answer, AnswerTable, give, plain
+from kquorum.cli.commands.audit.options import Output
+from kquorum.cli.commands.audit.query import AskedTables, chosen_source
 from kquorum.cli.failures import CliError, ExitStatus
-from kquorum.spark_replay.questions.sql import BadSql, make_views, query, what_is_wrong
+from kquorum.spark_replay.engine.frame import Frame, Row
+from kquorum.spark_replay.questions.sql import BadSql
 
-_NUMBERS = ("int", "bigint", "smallint", "tinyint", "double", "float", "decimal")
-_LONG = frozenset({"payload", "comment", "data_type", "reason", "problem"})
+_LONG: Final = frozenset({"payload", "comment", "data_type", "reason", "problem"})
 
 
-def answer_sql(tables: OpenedTables, source: str | None, text: str) -> Answer:
-    """Raises CliError for what is no query of the tables."""
-    make_views(tables, source)
-    try:
-        frame = query(tables.spark, text)
-        frame = frame.toDF(*_distinct(frame.columns))
-        kinds = [field.dataType.simpleString() for field in frame.schema.fields]
-    except BadSql as error:
-        raise CliError(f"SQL: {error}", status=ExitStatus.USAGE) from None
-    columns = [_mark(name, kind) + name for name, kind in zip(frame.columns, kinds, strict=True)]
+class SqlSession:
+    """The tables as views for one query after the other, on the engine that has them."""
+
+    def __init__(self, tables: AskedTables, source: str | None) -> None:
+        """`source` narrows the views to one log. Raises CliError for one that is not there."""
+        from kquorum.spark_replay.engine.duckdb_tables import DuckTables
+
+        self.tables = tables
+        chosen = None if source is None else chosen_source(tables.manifest, source)
+        if isinstance(tables, DuckTables):
+            from kquorum.spark_replay.questions import duck_sql
+
+            duck_sql.make_views(tables, chosen)
+        else:
+            from kquorum.cli.commands.audit.spark_tables import OpenedTables
+            from kquorum.spark_replay.questions import spark_sql
+
+            assert isinstance(tables, OpenedTables)
+            spark_sql.make_views(tables, chosen)
+
+    def names(self) -> dict[str, list[str]]:
+        """The tables, each with its columns."""
+        return {name: self.tables.frame(name).columns for name in self.tables.manifest.rows}
+
+    def give(self, text: str, output: Output) -> None:
+        """Print or write the answer. Raises CliError for what is no query of the tables, or fails."""
+        from kquorum.spark_replay.engine.duckdb_tables import DuckTables
+
+        tables = self.tables
+        try:
+            if isinstance(tables, DuckTables):
+                import duckdb
+
+                from kquorum.spark_replay.questions import duck_sql
+
+                try:
+                    give(answer_sql(duck_sql.query(tables, text)), output, tables.progress)
+                except duckdb.InterruptException:
+                    raise KeyboardInterrupt from None
+                except duckdb.Error as error:
+                    raise BadSql(duck_sql.what_is_wrong(error, tables)) from None
+            else:
+                from pyspark.errors import PySparkException
+
+                from kquorum.cli.commands.audit.spark_tables import OpenedTables
+                from kquorum.spark_replay.questions import spark_sql
+
+                assert isinstance(tables, OpenedTables)
+                try:
+                    frame = spark_sql.query(tables.spark, text)
+                    give(answer_sql(spark_sql.as_frame(frame)), output, tables.progress)
+                except PySparkException as error:
+                    raise BadSql(spark_sql.what_is_wrong(error)) from None
+        except BadSql as error:
+            raise CliError(f"SQL: {error}", status=ExitStatus.USAGE) from None
+
+
+def answer_sql(frame: Frame) -> Answer:
+    columns = [_mark(name, kind) + name for name, kind in frame.kinds().items()]
     table = AnswerTable(
         name="rows",
         title="",
@@ -36,25 +83,11 @@ def answer_sql(tables: OpenedTables, source: str | None, text: str) -> Answer:
     return Answer(tables=[table])
 
 
-def failed_sql(error: PySparkException) -> CliError:
-    """Of a query that failed while it ran."""
-    return CliError(f"SQL: {what_is_wrong(error)}", status=ExitStatus.USAGE)
-
-
 def _mark(name: str, kind: str) -> str:
     """How `make_table` lays the column out: numbers to the right, and what is long for words on several lines."""
-    if kind.startswith(_NUMBERS):
+    if kind == "number":
         return "#"
-    return "~" if "struct" in kind or "map" in kind or name in _LONG else ""
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """JSON has each name once."""
-    counts, found = Counter[str](), []
-    for name in names:
-        counts[name] += 1
-        found.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
-    return found
+    return "~" if kind == "nested" or name in _LONG else ""
 
 
 def _cells(row: Row) -> list[object]:

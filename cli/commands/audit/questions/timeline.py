@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
-
 from kquorum.cli.commands.audit.answers import (
     Answer,
     AnswerTable,
@@ -24,6 +21,8 @@ from kquorum.cli.commands.audit.query import (
     with_limits,
 )
 from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Frame, Row
 from kquorum.spark_replay.questions.broker_timeline import broker_timeline
 from kquorum.spark_replay.questions.causes import has_notes
 from kquorum.spark_replay.questions.idle_gaps import idle_gap_notes
@@ -117,7 +116,7 @@ def answer_who(question: AuditQuery, request: History) -> Answer:
     return with_limits(question, answer)
 
 
-def _events(question: AuditQuery, request: History) -> tuple[DataFrame, str]:
+def _events(question: AuditQuery, request: History) -> tuple[Frame, str]:
     """The events asked for, and what they are about in words."""
     tables, source = question.tables, question.source
     if request.topic is not None:

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Row
-from pyspark.sql import functions as F  # noqa: N812
-
 from kquorum.cli.commands.audit.answers import Answer, AnswerTable, cause_text, duration, ids, number
 from kquorum.cli.commands.audit.query import AuditQuery, lives_of_topic, with_limits
+from kquorum.spark_replay.engine import functions as F  # noqa: N812
+from kquorum.spark_replay.engine.frame import Row
 from kquorum.spark_replay.questions.idle_gaps import (
     NEW_EPOCH,
     SAME_EPOCH,
@@ -49,7 +48,7 @@ def answer_unavailable(question: AuditQuery, request: Unavailable) -> Answer:
     found = unavailable(
         question.tables, question.source, end.timestamp_ms, topic=request.topic, kind=request.kind
     )
-    frame = found.where(F.col("duration_ms") >= request.min_ms)
+    frame = question.tables.keep(found.where(F.col("duration_ms") >= request.min_ms))
     order = (F.desc("duration_ms"), "topic_name", "partition_id", "from_offset", "kind", "topic_id")
     sums = {
         row["kind"]: row

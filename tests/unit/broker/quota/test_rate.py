@@ -88,3 +88,10 @@ def test_what_the_windows_forget_keeps_the_level() -> None:
     assert level.throttle_ms(50_000, 100, 1_000) == 0
     level.record(50_000, 100, 100)
     assert level.throttle_ms(50_000, 100, 1_000) == 1_000
+
+
+def test_another_window_begins_when_one_has_its_size() -> None:
+    rate = WindowedRate(Windows(number=2, size_ms=SECOND))
+    rate.record(0, 10)
+    rate.record(SECOND, 7)
+    assert rate.per_second(2 * SECOND) == 7

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from kquorum.broker.replica.fetcher import Fetcher, FetcherSettings
+from kquorum.broker.replica.fetcher import FORGOTTEN_NAMES, Fetcher, FetcherSettings
 from kquorum.broker.replica.partition import Outbox, Partition, TopicPartition
 from kquorum.metadata.image.directories import MIGRATING
 from kquorum.metadata.image.partition_state import PartitionState
@@ -610,3 +610,32 @@ def test_a_throttled_partition_that_is_in_sync_is_never_left_out(stage: Stage) -
     stage.answer(data(records=batch(0, 5), high_watermark=1))
     stage.quota.exceeded = True
     assert stage.asked() == {0: (1, 5)}
+
+
+def test_a_fetcher_keeps_nothing_of_topics_that_are_gone() -> None:
+    """Topics are made and deleted for as long as a broker lives."""
+    stage = Stage()
+    sizes = set()
+    for number in range(1, 400):
+        partition = stage.made(0)
+        partition.topic_id = UUID(int=number)
+        stage.fetcher.add(partition, 5 + number)
+        stage.fetcher.remove(partition.topic_partition)
+        sizes.add(len(stage.fetcher._names))
+    assert max(sizes) <= 2 * FORGOTTEN_NAMES
+
+
+def test_a_reply_is_handled_partition_by_partition_and_what_left_meanwhile_gets_nothing() -> None:
+    stage = Stage(partitions=3)
+    stage.add()
+    stage.fetch()
+    partitions = tuple(data(index, records=batch(0, 5), high_watermark=1) for index in range(3))
+    topics = (FetchableTopicResponse(topic_id=TOPIC_ID, partitions=partitions),)
+    response = FetchResponse(session_id=stage.session_id, responses=topics)
+    steps = stage.fetcher.handling(stage.now_ms, response)
+    next(steps)
+    assert stage.request() is None
+    stage.fetcher.remove(stage.partitions[1].topic_partition)
+    assert len(list(steps)) == 2
+    assert [log.log_end_offset for log in stage.logs] == [1, 0, 1]
+    assert sorted(stage.read()) == [0, 2]

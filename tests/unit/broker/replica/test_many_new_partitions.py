@@ -77,6 +77,86 @@ def test_the_newest_image_says_who_leads(is_leader: bool) -> None:
     assert opened(world) == list(range(PARTITIONS))
 
 
+def world_that_makes_files(count: int = 1) -> DataWorld:
+    """With a new topic whose files are still being made."""
+    world = DataWorld()
+    world.logs.in_making = {}
+    world.change(
+        *topic_records(NUMBER, TOPIC, *(partition_record(NUMBER, n, (BROKER, 2)) for n in range(count)))
+    )
+    return world
+
+
+def make(world: DataWorld, number: int = 0) -> None:
+    world.logs.make(TopicPartition(TOPIC, number))
+    world.replicas.log_made(TopicPartition(TOPIC, number))
+
+
+def test_an_image_does_not_wait_for_the_files_of_new_logs() -> None:
+    world = world_that_makes_files(2)
+    assert opened(world) == []
+    assert not world.replicas.is_offline(TopicPartition(TOPIC, 0))
+    assert tick_while_due(world) == 0
+    make(world, 1)
+    assert tick_while_due(world) == 1
+    assert opened(world) == [1]
+    assert world.partition(1, TOPIC).is_leader
+    make(world, 0)
+    tick_while_due(world)
+    assert opened(world) == [0, 1]
+
+
+def test_a_change_meanwhile_counts_and_makes_no_files_again() -> None:
+    world = world_that_makes_files()
+    world.change(PartitionChangeRecord(partition_id=0, topic_id=topic_id(NUMBER), leader=2))
+    make(world)
+    tick_while_due(world)
+    assert not world.partition(0, TOPIC).is_leader
+    assert world.partition(0, TOPIC).leader_id == 2
+
+
+@pytest.mark.parametrize("is_made_before", [True, False])
+def test_what_was_made_for_a_topic_that_is_deleted_meanwhile_is_deleted(is_made_before: bool) -> None:
+    world = world_that_makes_files()
+    if is_made_before:
+        make(world)
+    world.change(RemoveTopicRecord(topic_id=topic_id(NUMBER)))
+    if not is_made_before:
+        make(world)
+    tick_while_due(world)
+    assert opened(world) == []
+    assert TOPIC not in {name for name, _ in world.logs.logs}
+
+
+@pytest.mark.parametrize("is_made_before", [True, False])
+def test_a_topic_that_is_created_again_meanwhile_gets_a_log_of_its_own(is_made_before: bool) -> None:
+    world = world_that_makes_files()
+    if is_made_before:
+        make(world)
+    again = topic_records(NUMBER + 1, TOPIC, partition_record(NUMBER + 1, 0, (BROKER, 2)))
+    world.change(RemoveTopicRecord(topic_id=topic_id(NUMBER)), *again)
+    if not is_made_before:
+        make(world)
+    tick_while_due(world)
+    assert opened(world) == []
+    make(world)
+    tick_while_due(world)
+    assert world.partition(0, TOPIC).topic_id == topic_id(NUMBER + 1)
+
+
+def test_what_was_made_for_a_replica_that_moves_away_meanwhile_is_deleted() -> None:
+    world = world_that_makes_files()
+    world.change(
+        PartitionChangeRecord(
+            partition_id=0, topic_id=topic_id(NUMBER), replicas=[2, 3], isr=[2, 3], leader=2
+        )
+    )
+    make(world)
+    tick_while_due(world)
+    assert opened(world) == []
+    assert TOPIC not in {name for name, _ in world.logs.logs}
+
+
 def test_a_replica_that_moves_away_meanwhile_is_not_opened() -> None:
     world = world_with()
     last = PARTITIONS - 1

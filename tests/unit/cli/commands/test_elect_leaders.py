@@ -68,3 +68,13 @@ def test_a_refused_election_fails_and_the_others_are_held(capsys: pytest.Capture
 )
 def test_a_line_that_says_too_little_is_refused(options: tuple[str, ...]) -> None:
     assert run(["elect-leaders", "-b", "127.0.0.1:1", *options]) == 2
+
+
+def test_many_partitions_go_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kquorum.cli.commands.elect_leaders._AT_ONCE", 4)
+    places = {("orders", index): (11, 12) for index in range(6)}
+    cluster = AdministeredCluster(replicas=places, leaders=dict.fromkeys(places, 12))
+    assert elect(cluster, "--all") == 0
+    asked = cluster.asked("ElectLeadersRequest")
+    assert [len(each.topic_partitions[0].partitions) for each in asked] == [4, 2]
+    assert set(cluster.leaders.values()) == {11}

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kquorum.raft.adapters.delivery import CHUNK_BYTES
+from kquorum.raft.adapters.delivery import CHUNK_BYTES, LONGEST_WAIT_S
 from kquorum.raft.adapters.driver import MOST_READ_BYTES
 from kquorum.raft.errors import LogDivergedBelowHighWatermarkError, NotLeaderError
 from kquorum.raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
@@ -249,6 +251,68 @@ def test_catching_up_goes_in_pieces_and_leadership_waits_for_the_last() -> None:
             index for index, kind in enumerate(rig.journal.kinds()) if kind == "commit"
         )
         assert rig.driver.applied_offset == 10
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+class Wait:
+    """A call that is put off; the loop's other timers go on."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[Callable[[], None]] = []
+        self.is_cancelled = False
+        self._call_later = loop.call_later
+        monkeypatch.setattr(loop, "call_later", self._take)
+
+    def _take(self, delay_s: float, call: Any, *arguments: Any) -> Any:
+        if delay_s != LONGEST_WAIT_S:
+            return self._call_later(delay_s, call, *arguments)
+        self.calls.append(lambda: call(*arguments))
+        return self
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+@pytest.mark.parametrize("is_flush_slow", [False, True])
+def test_a_follower_acknowledges_before_its_state_machine_hears_of_commits_unless_the_flush_is_slow(
+    is_flush_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        rig = Rig()
+        await rig.start()
+        wait = Wait(asyncio.get_running_loop(), monkeypatch)
+        rig.log.flush_pause.hold()
+        await rig.carry_out(Ready(append=(batch(0),), high_watermark=1))
+        assert "commit" not in rig.journal.kinds()
+        if is_flush_slow:
+            wait.calls[0]()
+            assert rig.journal.kinds()[-1] == "commit"
+            rig.log.flush_pause.release()
+            await rig.carry_out(Ready(requests=(REQUEST,)))
+        else:
+            rig.script.readies.append(Ready(requests=(REQUEST,)))
+            rig.log.flush_pause.release()
+            await until(lambda: "commit" in rig.journal.kinds())
+            assert rig.journal.kinds().index("send") < rig.journal.kinds().index("commit")
+            assert wait.is_cancelled
+        assert rig.journal.kinds().count("commit") == 1
+        assert len(wait.calls) == 1
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_the_clients_of_a_leader_do_not_wait_for_its_flush() -> None:
+    async def scenario() -> None:
+        rig = Rig()
+        rig.script.leader_id = rig.script.node_id
+        await rig.start()
+        rig.log.flush_pause.hold()
+        await rig.carry_out(Ready(append=(batch(0), batch(1)), high_watermark=1))
+        assert rig.journal.kinds()[-1] == "commit"
+        rig.log.flush_pause.release()
         await rig.driver.stop(1000)
 
     run(scenario())

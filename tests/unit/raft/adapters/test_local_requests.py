@@ -62,7 +62,8 @@ def test_a_confirmed_read_waits_until_all_below_it_was_applied() -> None:
         read = await begun(rig, rig.driver.read_linearizable())
         (asked,) = rig.script.inputs_of(ReadRequested)
         batches = tuple(batch(offset) for offset in range(5))
-        await rig.carry_out(Ready(append=batches, high_watermark=3, reads=(ReadConfirmed(asked.read_id, 4),)))
+        confirmed = (ReadConfirmed(asked.read_id, 4),)
+        await rig.carry_out(Ready(append=batches), Ready(high_watermark=3, reads=confirmed))
         await turns(5)
         assert rig.driver.applied_offset == 3
         assert not read.done()
@@ -139,7 +140,7 @@ def test_a_reader_who_gave_up_disturbs_no_other() -> None:
 
 def test_the_weaker_reads_are_offsets_at_hand() -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.carry_out(Ready(append=(batch(0), batch(1), batch(2)), high_watermark=2))
+        await rig.carry_out(Ready(append=(batch(0), batch(1), batch(2))), Ready(high_watermark=2))
         rig.script.log_end_offset = 3
         assert rig.driver.read_committed() == 2
         assert rig.driver.read_local() == 3
@@ -234,6 +235,7 @@ def test_voters_and_reads_come_in_their_places() -> None:
         await rig.start()
         read = await begun(rig, rig.driver.read_linearizable())
         read.add_done_callback(lambda _: journal.append(("read",)))
+        rig.script.leader_id = 1
         (asked,) = rig.script.inputs_of(ReadRequested)
         await rig.carry_out(
             Ready(

@@ -7,7 +7,7 @@ import pytest
 
 from kquorum.cli.main import run
 from kquorum.metadata.log_check.state_replay import RecordedHash
-from kquorum.spark_replay.audit_folder import AuditedSource, member_of_files
+from kquorum.spark_replay.audit_manifest import AuditedSource, member_of_files
 from kquorum.spark_replay.checks.replaying import Replayed, replay_source
 from kquorum.spark_replay.decode.bases import state_bases
 from kquorum.spark_replay.decode.sources import find_log_files

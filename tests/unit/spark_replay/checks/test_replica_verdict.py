@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.audit_manifest import AuditedSource
 from kquorum.spark_replay.checks.replica_facts import Beyond, Difference, MissingRecords, ReplicaFacts, Side
 from kquorum.spark_replay.checks.replica_verdict import ReplicaFinding, findings_of, watermark
 from kquorum.spark_replay.decode.bases import StateBase

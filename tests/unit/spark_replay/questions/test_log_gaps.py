@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from kquorum.spark_replay.audit_folder import AuditedSource
+from kquorum.spark_replay.audit_manifest import AuditedSource
 from kquorum.spark_replay.decode.bases import StateBase
 from kquorum.spark_replay.decode.members import Member
 from kquorum.spark_replay.questions.idle_gaps import text_of_idle_gaps

@@ -11,10 +11,18 @@ import pytest
 from kquorum.broker.adapters.log import log_manager
 from kquorum.broker.adapters.log.disk_log import DiskLog
 from kquorum.broker.adapters.log.log_dir import LogDir
-from kquorum.broker.adapters.log.log_manager import FolderNotOfLog, LogManager, PartitionFoundTwice, run_work
+from kquorum.broker.adapters.log.log_manager import (
+    FolderNotOfLog,
+    LogManager,
+    OpeningWork,
+    PartitionFoundTwice,
+    run_work,
+)
 from kquorum.broker.log.errors import InconsistentTopicId, KafkaStorageError
 from kquorum.broker.log.log_config import LogConfig
+from kquorum.broker.log.producer_state import ProducerSettings
 from kquorum.storage.offset_checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, read_offsets
+from kquorum.wire.uuids import ZERO_UUID
 from tests.support.broker.disk_logs import NOW_MS, TOPIC_ID, data, values_in
 from tests.support.fault_file_system import FaultFileSystem, refused
 
@@ -60,6 +68,91 @@ def test_a_log_of_another_topic_id_is_refused(tmp_path: Path) -> None:
     manager = manager_at(tmp_path)
     with pytest.raises(InconsistentTopicId):
         manager.get_or_create("topic", 0, OTHER_ID, now_ms=NOW_MS)
+
+
+def opening(manager: LogManager, topic: str = "topic", number: int = 0) -> OpeningWork:
+    work = manager.begin_opening(
+        topic, number, TOPIC_ID, now_ms=NOW_MS, directory_id=ZERO_UUID, is_new=True, leader_epoch=3
+    )
+    assert work is not None
+    return work
+
+
+def test_a_log_that_is_opened_apart_is_there_once_the_work_is_finished(tmp_path: Path) -> None:
+    manager = manager_at(tmp_path)
+    work = opening(manager)
+    work.run()
+    assert manager.get("topic", 0) is None
+    work.finish(None)
+    log = manager.logs["topic", 0]
+    assert log.log_dir is manager.live_dirs[0]
+    assert (log.topic_id, log.leader_epochs) == (TOPIC_ID, ((3, 0),))
+    assert manager.get_or_create("topic", 0, TOPIC_ID, now_ms=NOW_MS) is log
+    log.append_as_leader(data("v"), leader_epoch=3, now_ms=NOW_MS)
+    manager.close(1)
+    assert manager_at(tmp_path).logs["topic", 0].leader_epochs == ((3, 0),)
+
+
+def test_logs_that_are_opened_apart_are_spread_over_the_directories(tmp_path: Path) -> None:
+    manager = manager_at(tmp_path / "a", tmp_path / "b")
+    for work in [opening(manager, "topic", number) for number in range(6)]:
+        work.run()
+        work.finish(None)
+    assert [sum(1 for _ in (tmp_path / name).glob("topic-*")) for name in "ab"] == [3, 3]
+
+
+def test_a_disk_that_fails_while_a_log_is_opened_apart_is_known_on_the_loop() -> None:
+    fs = FaultFileSystem(Path("/a"))
+    manager = LogManager([LogDir(Path("/a"), UUID(int=1), fs)], config_of=lambda _topic: CONFIG)
+    manager.load(NOW_MS)
+    work = opening(manager)
+
+    def break_fsync(_number: int, name: str) -> None:
+        if name == "fsync":
+            raise refused(errno.EIO)
+
+    fs.on_call = break_fsync
+    work.run()
+    assert not manager.offline_dirs
+    work.finish(None)
+    assert len(manager.offline_dirs) == 1
+    assert manager.get("topic", 0) is None
+    with pytest.raises(KafkaStorageError):
+        manager.get_or_create("topic", 0, TOPIC_ID, now_ms=NOW_MS)
+
+
+def test_a_directory_that_fails_meanwhile_gets_no_log_that_was_opened_apart(tmp_path: Path) -> None:
+    manager = manager_at(tmp_path)
+    work = opening(manager)
+    work.run()
+    manager.live_dirs[0].fail(OSError(errno.EIO, "broken"))
+    work.finish(None)
+    assert manager.get("topic", 0) is None
+
+
+def test_configs_that_change_while_a_log_is_opened_apart_are_in_force(tmp_path: Path) -> None:
+    configs = [CONFIG]
+    manager = LogManager([LogDir(tmp_path, UUID(int=1))], config_of=lambda _topic: configs[-1])
+    manager.load(NOW_MS)
+    work = opening(manager)
+    configs.append(LogConfig(segment_bytes=9_999))
+    work.run()
+    work.finish(None)
+    assert manager.logs["topic", 0].config.segment_bytes == 9_999
+
+
+def test_nothing_is_opened_apart_where_a_log_is_there_or_may_lie_offline(tmp_path: Path) -> None:
+    manager = manager_at(tmp_path / "a", tmp_path / "b")
+    made(manager, "topic")
+    assert begun(manager, 0, is_new=True) is None
+    manager.live_dirs[0].fail(OSError(errno.EIO, "broken"))
+    assert begun(manager, 1, is_new=False) is None
+
+
+def begun(manager: LogManager, number: int, *, is_new: bool) -> OpeningWork | None:
+    return manager.begin_opening(
+        "topic", number, TOPIC_ID, now_ms=NOW_MS, directory_id=ZERO_UUID, is_new=is_new, leader_epoch=None
+    )
 
 
 def test_a_stop_in_order_leaves_checkpoints_and_the_mark_which_the_next_start_takes_away(
@@ -320,3 +413,27 @@ def test_changed_configs_are_in_force_topic_by_topic(tmp_path: Path, monkeypatch
     ]
     assert asked == ["a", "b", "c", "d"]
     assert [log.config.retention_ms for log in logs] == [-1, -1, 7, 7, 7, 7, 7, 7, -1, -1]
+
+
+def test_producers_of_some_logs_expire_a_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at 20,000 producers of each of 200 logs takes a second."""
+    monkeypatch.setattr(log_manager, "_PRODUCERS_AS_A_SEGMENT", 1)
+    monkeypatch.setattr(log_manager, "MOST_DELETED_AT_ONCE", 2)
+    manager = LogManager(
+        [LogDir(tmp_path, UUID(int=1))],
+        config_of=lambda _topic: CONFIG,
+        producers=ProducerSettings(expiration_ms=1),
+    )
+    manager.load(NOW_MS)
+    logs = [made(manager, "topic", number) for number in range(3)]
+    for log in logs:
+        for producer_id in (1, 2):
+            batch = data("v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+            log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+
+    def known() -> list[int]:
+        return [len(log.producers.entries) for log in logs]
+
+    for left in ([0, 2, 2], [0, 0, 2], [0, 0, 0]):
+        run_work(manager.tick(NOW_MS + 30_000))
+        assert known() == left

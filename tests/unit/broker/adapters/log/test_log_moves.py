@@ -11,6 +11,7 @@ import pytest
 
 from kquorum.broker.adapters.log.log_dir import LogDir
 from kquorum.broker.adapters.log.log_manager import LogManager, run_work
+from kquorum.broker.coordinators.loading import LogLoad
 from kquorum.broker.log.errors import KafkaStorageError, LogError
 from kquorum.broker.log.folder_names import FolderKind, parse_folder_name
 from kquorum.broker.log.log_config import COMPACT, LogConfig
@@ -146,6 +147,27 @@ def expected(count: int) -> list[bytes]:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_moves, "SLICE_BYTES", 400)
+
+
+def test_a_coordinator_that_loads_a_log_goes_on_with_the_copy_that_took_its_place() -> None:
+    """It read from the log that was closed, and refused all requests until the partition had another leader."""
+    broker = new_broker()
+    broker.append(40)
+    load = LogLoad(broker.partition)
+    read: list[int] = []
+
+    def load_some() -> int:
+        before = len(read)
+        read.extend(header.base_offset for _, _, header in load.next_batches(300))
+        return len(read) - before
+
+    assert load_some() > 0
+    broker.moves.move(broker.partition, B)
+    broker.finish()
+    assert broker.log.directory_id == B
+    while load_some():
+        pass
+    assert read == list(range(40))
 
 
 def test_a_log_is_copied_in_pieces_and_takes_the_place_of_the_old_one_when_the_controller_agrees() -> None:

@@ -132,3 +132,15 @@ def test_a_refused_entry_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert acls(cluster, "add", "--allow", "User:a", "--operation", "READ", "--topic", "x") == 1
     told = capsys.readouterr().err
     assert "ALLOW User:a READ on TOPIC x: no (CLUSTER_AUTHORIZATION_FAILED)" in told
+
+
+def test_many_entries_go_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kquorum.cli.commands.acls.acl_client._AT_ONCE", 4)
+    cluster = AdministeredCluster()
+    users = [option for index in range(6) for option in ("--allow", f"User:{index}")]
+    assert acls(cluster, "add", *users, "--operation", "READ", "--topic", "x") == 0
+    assert [len(each.creations) for each in cluster.asked("CreateAclsRequest")] == [4, 2]
+    assert len(cluster.acls) == 6
+    assert acls(cluster, "remove", "--topic", "x") == 0
+    assert [len(each.filters) for each in cluster.asked("DeleteAclsRequest")] == [4, 2]
+    assert cluster.acls == []

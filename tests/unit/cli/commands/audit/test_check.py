@@ -9,7 +9,7 @@ from kquorum.cli.commands.audit.check import recorded_hashes, show_report
 from kquorum.cli.failures import CliError
 from kquorum.cli.main import run
 from kquorum.metadata.log_check.state_replay import RecordedHash
-from kquorum.spark_replay.audit_folder import AuditedSource, AuditManifest
+from kquorum.spark_replay.audit_manifest import AuditedSource, AuditManifest
 from kquorum.spark_replay.checks.findings import CheckName
 from kquorum.spark_replay.checks.results import CheckReport, CheckResult, FoundRow
 from kquorum.spark_replay.decode.bases import StateBase

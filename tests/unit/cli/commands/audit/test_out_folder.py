@@ -14,10 +14,9 @@ from kquorum.cli.commands.audit.build import (
     _staged,
     alone_in,
     check_addresses,
-    check_name,
     check_out,
-    files_to_audit,
 )
+from kquorum.cli.commands.audit.inputs import check_name, files_to_audit
 from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.cli.main import run
 from kquorum.regular_files import NotRegular

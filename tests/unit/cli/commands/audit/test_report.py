@@ -55,6 +55,7 @@ def test_a_report_replaces_a_report_whole_or_not_at_all(tmp_path: Path) -> None:
         since_ms=None,
         until_ms=None,
         with_checks=False,
+        engine=None,
         master="local[1]",
     )
     _check(request)

@@ -211,3 +211,42 @@ def test_cancel_ends_moves_and_their_throttles(plan: str, capsys: pytest.Capture
 def test_cancel_wants_to_know_what(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reassign", "cancel", "-b", "127.0.0.1:1"]) == 2
     assert "name one of FILE, --topic and --all" in capsys.readouterr().err
+
+
+def test_a_move_between_directories_alone_is_no_reassignment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    entry = {"topic": "other", "partition": 0, "replicas": [11], "log_dirs": ["/disk2"]}
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    served = cluster()
+    assert reassign(served, "execute", str(path), "--dry-run") == 0
+    assert served.directories == {}
+    assert reassign(served, "execute", str(path), "--json") == 0
+    assert served.directories == {OTHER: "/disk2"}
+    assert served.asked("AlterPartitionReassignmentsRequest") == []
+
+
+def test_a_list_that_is_too_long_for_a_config_becomes_all_replicas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kquorum.cli.commands.reassign.throttles._LONGEST_VALUE", 30)
+    monkeypatch.setattr("kquorum.cli.commands.reassign.reassign_client._AT_ONCE", 4)
+    served = AdministeredCluster(replicas={("orders", index): (11, 12) for index in range(6)})
+    path = tmp_path / "plan.json"
+    entries = [{"topic": "orders", "partition": index, "replicas": [12, 13]} for index in range(6)]
+    path.write_text(json.dumps({"version": 1, "partitions": entries}))
+    assert reassign(served, "execute", str(path), "--throttle", "5000") == 0
+    assert served.throttles[TOPIC, "orders"] == {
+        LEADER_REPLICAS: "*",
+        FOLLOWER_REPLICAS: "0:13,1:13,2:13,3:13,4:13,5:13",
+    }
+    assert len(served.asked("AlterPartitionReassignmentsRequest")) == 2
+
+
+def test_nothing_is_planned_while_partitions_move(capsys: pytest.CaptureFixture[str]) -> None:
+    served = cluster()
+    served.moving[ORDERS] = ((11, 12), (12, 13))
+    assert reassign(served, "plan") == 1
+    assert "partitions are being moved: orders-0; wait for them" in capsys.readouterr().err
+    assert reassign(served, "plan", "--topic", "other") == 0
