@@ -19,25 +19,13 @@ and a network once.
 
 import argparse
 import asyncio
-import sys
-import tempfile
 from pathlib import Path
 
-from benchmarks._report import hardware, print_result
+from benchmarks._rounds import parsed, parser_of, run_rounds
 from benchmarks._transaction_clients import drive
-from benchmarks.broker_peers import (
-    JVM,
-    SIDES,
-    Figures,
-    Side,
-    await_leaders,
-    begin,
-    rows,
-    sides_of,
-    spent_s,
-)
+from benchmarks.broker_peers import Figures, Side, await_leaders, begin, spent_s
 from tests.interop.kafka_process import Kafka
-from tests.interop.kafka_release import VERSION, Unavailable, find_release
+from tests.interop.kafka_release import VERSION
 from tests.interop.site import Layout, Site
 from tests.support.cluster import KAFKAS_TIMES
 
@@ -79,54 +67,17 @@ def measured(side: Side, kafka: Kafka, folder: Path, options: argparse.Namespace
         return figures | {"ms/tx": busy_s * 1e3 / transactions}
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.transactions",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--sides", default=",".join(SIDES))
+def main() -> None:
+    parser = parser_of("transactions", __doc__)
     parser.add_argument("--producers", type=int, default=100)
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--warm", type=float, default=10.0, help="seconds before the first that count")
     parser.add_argument("--length", type=float, default=10.0, help="seconds that count")
-    parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--against", type=Path, help="another checkout of this project, as one more side")
-    parser.add_argument(
-        "--from-sources", action="store_true", help="our sources, not compiled, as one more side"
+    options = parsed(parser)
+    settings = {name: getattr(options, name) for name in ("producers", "brokers", "warm", "length")}
+    run_rounds(
+        "transactions", options, settings, lambda side, kafka, folder: measured(side, kafka, folder, options)
     )
-    parser.add_argument("--folder", type=Path, help="kept; a temporary one without it")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    options = parser.parse_args()
-    options.sides = options.sides.split(",")
-    if not set(options.sides) <= set(SIDES):
-        parser.error(f"--sides: there are {', '.join(SIDES)}")
-    return options
-
-
-def main() -> None:
-    options = parse()
-    machine = hardware()
-    try:
-        release = find_release()
-    except Unavailable as error:
-        raise SystemExit(f"the cluster is described by Kafka's release: {error}") from None
-    sides = sides_of(options)
-    results: dict[str, list[Figures]] = {side.name: [] for side in sides}
-    with tempfile.TemporaryDirectory(prefix="kquorum-transactions-") as temporary:
-        base = options.folder or Path(temporary)
-        for number in range(options.times):
-            for side in sides[::-1] if number % 2 else sides:
-                folder = base / f"{number}-{side.name}"
-                folder.mkdir(parents=True)
-                figures = measured(side, Kafka(release, folder, JVM), folder, options)
-                results[side.name].append(figures)
-                text = ", ".join(f"{name} {value:.2f}" for name, value in figures.items())
-                print(f"round {number + 1}, {side.name}: {text}", file=sys.stderr, flush=True)
-    settings = {
-        name: getattr(options, name) for name in ("producers", "brokers", "warm", "length", "times")
-    } | {"kafka": VERSION}
-    print_result("transactions", machine, settings, {"transactions": rows(results)}, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from kquorum.spark_replay.audit_manifest import (
     shown_files,
     write_manifest,
 )
+from kquorum.spark_replay.data.registry import DATA_TABLES
 from kquorum.spark_replay.decode.bases import StateBase, state_bases
 from kquorum.spark_replay.decode.sources import LogFile, find_log_files_of
 from kquorum.spark_replay.decode.split_facts import STATEFUL, LogBounds, SplitFacts, extents, gaps_between
@@ -81,6 +82,9 @@ def build(
     bases = state_bases(files)
     # First of all: without a manifest no reader takes half-written tables for an audit.
     remove_manifest(out)
+    # What `audit data` added to an earlier audit goes with it.
+    for name in DATA_TABLES:
+        shutil.rmtree(out / name, ignore_errors=True)
     tables = Tables(spark, out, progress)
     staging = out / STAGING
     try:

@@ -94,6 +94,7 @@ from kquorum.wire.uuids import ZERO_UUID
 log = logging.getLogger("broker.groups")
 
 NO_GENERATION: Final = -1
+_LATEST_MS: Final = 2**63 - 1
 _LEADER_DOES_NOT_WAIT: Final = 1
 _FIRST_WITH_GROUP_ID_NOT_FOUND: Final = 9
 # What one turn of the loop does at most, of work that grows with the groups and their offsets.
@@ -648,7 +649,8 @@ class GroupShard(CoordinatorShard):
             and group.state in (GroupState.STABLE, GroupState.PREPARING)
         ):
             self.classic.note_life(now_ms, group, commit.member_id)
-        expires = NO_TIMESTAMP if commit.retention_ms < 0 else now_ms + commit.retention_ms
+        # A client may ask for the longest time that it can write.
+        expires = NO_TIMESTAMP if commit.retention_ms < 0 else min(now_ms + commit.retention_ms, _LATEST_MS)
         too_large = [_utf16_units(each.metadata) > settings.metadata_max_bytes for each in commit.offsets]
         # A partition that is named often, which no client does, gets one record: the last entry counts in any case.
         last_of = {
@@ -933,11 +935,12 @@ class GroupShard(CoordinatorShard):
 
     def forget_topics(self, now_ms: int, topics: Collection[str]) -> None:
         """Topics were deleted: another topic of the same name has other records (rule G3.42)."""
-        self._works.append(self._forgetting(now_ms, frozenset(topics)))
-
-    def _forgetting(self, now_ms: int, topics: Collection[str]) -> Iterator[None]:
-        """A slice in each step. What was committed since the first is of another topic."""
+        # The first step may come late, after the work of other shards.
         end_offset = self.partition.log.log_end_offset
+        self._works.append(self._forgetting(now_ms, frozenset(topics), end_offset))
+
+    def _forgetting(self, now_ms: int, topics: Collection[str], end_offset: int) -> Iterator[None]:
+        """A slice in each step. What was committed from `end_offset` on is of another topic."""
         records: list[KeyValue] = []
         looked = 0
         for group_id in (*self.groups, *self.consumers, *self._modern):

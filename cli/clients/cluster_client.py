@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from kquorum.cli.clients.addresses import NONE_KNOWN, KnownControllers, broker_addresses
 from kquorum.cli.clients.security import security_for
-from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.failures import CliError, ExitStatus, usage_error
 from kquorum.cli.output import tell_waiting
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import (
@@ -265,6 +265,11 @@ class ClusterClient:
         except NetworkError as error:
             self._note_silence(address, pending, error, share_ms)
             return None
+        except ValueError as error:
+            # A text that is too long for the protocol, or is no Unicode: no request went out.
+            raise usage_error(
+                f"{api_name(pending.api_key)} cannot be written with what the command line says: {error}"
+            ) from None
         pending.is_in_flight = False
         pending.silent.pop(address, None)
         return response

@@ -15,6 +15,8 @@ from kquorum.spark_replay.questions.sql import NO_QUERY, BadSql, distinct_names,
 
 _COLUMN: Final = re.compile(r"[Cc]olumn \"([^\"]+)\"")
 _NEAR: Final = re.compile(r"Candidate bindings: (.*)")
+# The names of columns that DuckDB takes for words of SQL.
+_SYNTAX_HINT: Final = '; the columns "offset" and "left" are written in double quotes'
 _TABLE: Final = re.compile(r"Table with name (\S+) does not exist")
 _PLACE: Final = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
 
@@ -57,8 +59,10 @@ def what_is_wrong(error: duckdb.Error, tables: DuckTables) -> str:
         near = _NEAR.search(text)
         names = re.findall(r"\"([^\"]+)\"", near[1]) if near else []
         return no_such_column(found[1], names) + place
-    first = re.sub(r"^[A-Za-z ]+ Error: ", "", text.strip().splitlines()[0])
-    return first.rstrip(".!") + place
+    first = re.sub(r"^[A-Za-z ]+ Error: ", "", text.strip().splitlines()[0]).rstrip(".!")
+    if "syntax error" in first:
+        first += _SYNTAX_HINT
+    return first + place
 
 
 def _place(text: str) -> str:

@@ -104,6 +104,8 @@ def test_spark_tasks_write_the_same_and_the_metadata_tables_stay(
     assert after["sources"] == before["sources"]
     assert before["rows"].items() <= after["rows"].items()
     assert run(["audit", "as-of", str(out)]) == 0
+    assert run(["audit", "build", str(tmp_path / "log"), "--out", str(out), "--overwrite"]) == 0
+    assert not any((out / name).exists() for name in DATA_TABLES), "they belonged to the earlier audit"
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ class AdministeredCluster:
     fenced: set[int] = field(default_factory=set)
     replicas: dict[Place, tuple[int, ...]] = field(default_factory=dict)
     leaders: dict[Place, int] = field(default_factory=dict)
+    isr: dict[Place, tuple[int, ...]] = field(default_factory=dict)
     moving: dict[Place, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     acls: list[tuple[object, ...]] = field(default_factory=list)
@@ -170,8 +171,8 @@ class AdministeredCluster:
                         MetadataResponsePartition(
                             partition_index=index,
                             leader_id=self.leaders.get((topic, index), replicas[0]),
-                            replica_nodes=replicas,
-                            isr_nodes=replicas,
+                            replica_nodes=self._present(topic, index),
+                            isr_nodes=self.isr.get((topic, index), replicas),
                         )
                         for (topic, index), replicas in self.replicas.items()
                         if topic == name
@@ -180,6 +181,11 @@ class AdministeredCluster:
                 for name in names
             ),
         )
+
+    def _present(self, topic: str, index: int) -> tuple[int, ...]:
+        """With the replicas that are on their way, as Kafka answers."""
+        before, after = self.moving.get((topic, index), ((), ()))
+        return tuple(dict.fromkeys((*after, *before))) or self.replicas[topic, index]
 
     def _describe_cluster(self, request: Any) -> DescribeClusterResponse:
         return DescribeClusterResponse(
@@ -316,8 +322,13 @@ class AdministeredCluster:
         )
 
     def _alter_configs(self, request: Any) -> IncrementalAlterConfigsResponse:
+        refused = {
+            each.resource_name: self._error((each.resource_name, "config")) for each in request.resources
+        }
         for resource in request.resources:
             there = self.configs.setdefault((resource.resource_type, resource.resource_name), {})
+            if refused[resource.resource_name]["error_code"] is not ErrorCode.none:
+                continue
             for each in resource.configs:
                 if each.config_operation == _DELETE:
                     there.pop(each.name, None)
@@ -326,7 +337,9 @@ class AdministeredCluster:
         return IncrementalAlterConfigsResponse(
             responses=tuple(
                 AlterConfigsResourceResponse(
-                    resource_type=each.resource_type, resource_name=each.resource_name, error_message=None
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                    **refused[each.resource_name],
                 )
                 for each in request.resources
             )

@@ -242,7 +242,11 @@ def _operations(texts: Names) -> list[str]:
 
     known = {name.replace("_", "").lower(): name for name in OPERATION_CODES}
     found: list[str] = []
-    for text in (part for each in texts or () for part in each.split(",") if part.strip()):
+    parts = [[part for part in each.split(",") if part.strip()] for each in texts or ()]
+    if not all(parts):
+        # An empty variable of a script must not mean all operations.
+        raise typer.BadParameter("it names no operation", param_hint="--operation")
+    for text in (part for some in parts for part in some):
         name = known.get(text.strip().replace("_", "").replace("-", "").lower())
         if name is None:
             raise typer.BadParameter(

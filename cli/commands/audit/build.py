@@ -3,9 +3,10 @@
 Only one build at a time writes a folder, and only a folder that is empty or holds an earlier audit.
 """
 
+import itertools
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from kquorum.spark_replay.folder_lock import FolderTaken, locked
 from kquorum.spark_replay.remote import RemoteFailed, stage
 from kquorum.spark_replay.stream.state import is_stream
 from kquorum.spark_replay.summary import summarize
+from kquorum.spark_replay.tables.building.registry import SCANNED, TABLES
 from kquorum.wire.wording import counted
 
 MARKER: Final = BUILD_MARKER  # and the build's lock
@@ -182,7 +184,7 @@ def _built(
             spark.session,
             roots,
             out,
-            progress=lambda table: spark.progress(f"making the table {table}"),
+            progress=numbered(spark.progress),
             inputs=told_inputs,
         )
         spark.progress("summing up")
@@ -192,6 +194,13 @@ def _built(
                 spark.session, out, progress=lambda table: spark.progress(f"making the table {table} Delta's")
             )
         return summary
+
+
+def numbered(progress: Callable[[str], None]) -> Callable[[str], None]:
+    """For `build`: the table that is being made, and its number. One pass over the files makes the first three."""
+    total = len(TABLES) - len(SCANNED) + 1
+    numbers = itertools.count(1)
+    return lambda table: progress(f"making the table {table} ({next(numbers)} of {total})")
 
 
 def _staged(spark: QuietSpark, request: AuditRequest, out: Path) -> list[Path]:

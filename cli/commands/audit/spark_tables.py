@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from kquorum.cli.commands.audit.answers import Progress
+from kquorum.cli.commands.audit.build import numbered
 from kquorum.cli.commands.audit.inputs import check_name, files_to_audit, manifest_of, total_bytes
 from kquorum.cli.commands.audit.spark import QuietSpark, quiet_spark
 from kquorum.spark_replay.audit import build
@@ -75,7 +76,7 @@ def _built(path: Path, *, master: str) -> Iterator[tuple[QuietSpark, Path]]:
             spark.session,
             path,
             folder,
-            progress=lambda table: spark.progress(f"making the table {table}"),
+            progress=numbered(spark.progress),
         )
         yield spark, folder
 

@@ -61,6 +61,8 @@ def init(
         raise typer.BadParameter(
             f"{strange[0]!r} is no host: give a name or an IPv4 address", param_hint="--host"
         )
+    if not folder:
+        raise typer.BadParameter("it is empty", param_hint="--folder")
     if not folder.isprintable() or set(folder) & set('"\\,'):
         raise typer.BadParameter("it holds a quote, a backslash or a comma", param_hint="--folder")
     count = int(controllers.value)

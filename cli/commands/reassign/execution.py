@@ -1,6 +1,7 @@
 """The execution of a plan, and its cancellation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from kquorum.cli.clients.cluster_client import ClusterClient
@@ -10,6 +11,7 @@ from kquorum.cli.commands.reassign.balance import Assignment, Place
 from kquorum.cli.commands.reassign.plan_file import Target
 from kquorum.cli.commands.reassign.progress import topics_of
 from kquorum.cli.commands.reassign.reassign_client import (
+    Ongoing,
     check_none_ongoing,
     find_ongoing,
     find_partitions,
@@ -64,31 +66,69 @@ async def execute(
     ]
     if dry_run:
         return changes
-    if throttle is not None and targets:
-        await set_throttles(client, throttle, current, targets)
     addresses = {each: live[each].address for each in directories}
-    # Before the replicas come: a broker remembers where they are to be.
-    refused_moves = await move_replicas(addresses, directories, client.remaining_ms, reason, may_come=True)
-    if refused_moves:
-        await _forget_throttles(client, throttle, targets)
-        raise CliError(
-            f"nothing was begun, for replicas cannot be in those directories: {'; '.join(refused_moves[:5])}"
+    async with _no_throttles_left(client, throttle, targets):
+        if throttle is not None and targets:
+            await set_throttles(client, throttle, _moves(current, ongoing, targets))
+        # Before the replicas come: a broker remembers where they are to be.
+        refused_moves = await move_replicas(
+            addresses, directories, client.remaining_ms, reason, may_come=True
         )
-    try:
+        if refused_moves:
+            raise CliError(
+                "no replica moves to another broker, for replicas cannot be in those directories: "
+                f"{'; '.join(refused_moves[:5])} (`kquorum log-dirs list --replicas` shows what moves all the same)"
+            )
         refused = await reassign(client, targets) if targets else {}
-    except CliError:
-        await _forget_throttles(client, throttle, targets)
-        raise
     if targets and len(refused) == len(targets):
         await _forget_throttles(client, throttle, targets)
     return [Change(each.place, each.before, each.after, refused.get(each.place)) for each in changes]
+
+
+def _moves(
+    current: Assignment, ongoing: Mapping[Place, Ongoing], targets: Mapping[Place, Sequence[int]]
+) -> dict[Place, tuple[Sequence[int], Sequence[int]]]:
+    """The replicas of before and after, of each target and of what moves in its topics already: the replicas that are
+    on their way count as new ones."""
+    topics = {topic for topic, _ in targets}
+    moves: dict[Place, tuple[Sequence[int], Sequence[int]]] = {
+        place: (_without(each.replicas, each.adding), _without(each.replicas, each.removing))
+        for place, each in ongoing.items()
+        if place[0] in topics
+    }
+    for place, after in targets.items():
+        before = moves[place][0] if place in moves else current[place]
+        moves[place] = (before, after)
+    return moves
+
+
+def _without(replicas: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
+    return tuple(each for each in replicas if each not in others)
+
+
+@asynccontextmanager
+async def _no_throttles_left(
+    client: ClusterClient, throttle: int | None, targets: Mapping[Place, Sequence[int]]
+) -> AsyncIterator[None]:
+    """A failure within removes what was set; where that fails too, its message says so."""
+    try:
+        yield
+    except CliError as error:
+        try:
+            await _forget_throttles(client, throttle, targets)
+        except CliError:
+            raise CliError(
+                f"{error}; throttles may be left: `kquorum reassign status --remove-throttles` removes them",
+                status=error.status,
+            ) from None
+        raise
 
 
 async def _forget_throttles(
     client: ClusterClient, throttle: int | None, targets: Mapping[Place, Sequence[int]]
 ) -> None:
     """After an attempt that began nothing; not while other partitions move."""
-    if throttle is not None and not await find_ongoing(client):
+    if throttle is not None and targets and not await find_ongoing(client):
         await remove_throttles(client, await find_throttles(client, topics_of(targets)))
 
 

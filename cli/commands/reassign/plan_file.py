@@ -77,7 +77,7 @@ def _entry(path: Path, number: int, entry: Any) -> tuple[Place, Target]:
     if not isinstance(entry, dict):
         raise _bad(path, f"{where} is no object")
     topic, partition, replicas = (entry.get(key) for key in ("topic", "partition", "replicas"))
-    if not isinstance(topic, str) or not topic:
+    if not _is_text(topic):
         raise _bad(path, f'{where} has no "topic"')
     if not _is_number(partition):
         raise _bad(path, f'{where} has no "partition"')
@@ -90,16 +90,22 @@ def _entry(path: Path, number: int, entry: Any) -> tuple[Place, Target]:
     if (
         not isinstance(directories, list)
         or len(directories) != len(replicas)
-        or not all(isinstance(each, str) for each in directories)
+        or not all(map(_is_text, directories))
     ):
         raise _bad(path, f'"log_dirs" of {name} is no list of as many directories as there are replicas')
     wanted = tuple(None if each == ANY_DIRECTORY else each for each in directories)
+    assert isinstance(topic, str)
     assert isinstance(partition, int)
     return (topic, partition), Target(tuple(replicas), wanted)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _is_text(value: object) -> bool:
+    """JSON can write half of a surrogate pair, which no request can."""
+    return isinstance(value, str) and bool(value) and not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 def _bad(path: Path, what: str) -> CliError:

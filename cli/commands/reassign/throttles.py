@@ -125,19 +125,16 @@ async def _set_keys(
 
 
 async def set_throttles(
-    client: ClusterClient,
-    rate: int,
-    current: Mapping[Place, Sequence[int]],
-    targets: Mapping[Place, Sequence[int]],
+    client: ClusterClient, rate: int, moves: Mapping[Place, tuple[Sequence[int], Sequence[int]]]
 ) -> None:
-    """`rate` bytes/s for all brokers that take part: the present replicas may send, and the new ones fetch, no faster.
-    Raises CliError for a refusal."""
+    """`rate` bytes/s for all brokers that take part: the replicas of before may send, and the new ones fetch, no
+    faster. `moves` has both, of all moves of a topic: the lists of replicas of its topics are replaced. Raises CliError
+    for a refusal."""
     brokers: set[int] = set()
     sources: dict[str, list[str]] = {}
     arrivals: dict[str, list[str]] = {}
-    for (topic, partition), replicas in targets.items():
-        before = current[topic, partition]
-        new = [each for each in replicas if each not in before]
+    for (topic, partition), (before, after) in moves.items():
+        new = [each for each in after if each not in before]
         if new:
             brokers.update(before, new)
             sources.setdefault(topic, []).extend(f"{partition}:{each}" for each in before)

@@ -193,6 +193,8 @@ DUCKDB_QUERIES: list[tuple[str, int, str]] = [
         "there is no table partition_histor; there are partition_history",
     ),
     ("SELECT 1 +", 2, "syntax error"),
+    ("SELECT offset FROM records", 2, '"offset" and "left" are written in double quotes'),
+    ('SELECT min("offset") AS first FROM records', 0, "first"),
     ("SELECT error('told')", 2, "told"),
     ("  ; ", 2, "there is no query in it"),
     ("SELECT 1; SELECT 2", 2, "one query can be asked at a time, and these are 2"),

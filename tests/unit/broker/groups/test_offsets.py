@@ -70,6 +70,12 @@ def in_log(world: GroupWorld, group_id: str = GROUP, **value: Any) -> None:
 
 
 class TestCommitting:
+    def test_the_longest_retention_is_for_ever(self) -> None:
+        world = GroupWorld()
+        asked = world.commit(7, version=4, retention_time_ms=2**63 - 1)
+        assert error_of_commit(asked) == "none"
+        assert world.committed() == {(ORDERS, 0): 7}
+
     def test_a_client_without_a_group_commits_and_is_told_when_it_is_safe(self) -> None:
         world = GroupWorld(has_follower=True)
         asked = world.commit(7)
@@ -300,6 +306,15 @@ class TestDeleting:
         world.settle()
         assert world.committed() == {}
         assert world.records()[-1].value is None
+
+    def test_what_is_committed_for_the_next_topic_of_that_name_stays(self) -> None:
+        """The offsets of a deleted topic are looked for later, after the work of other shards."""
+        world = GroupWorld()
+        world.commit(7)
+        world.commit(8, index=1)
+        world.groups.forget_topics(world.now_ms, {ORDERS})
+        world.commit(9)
+        assert world.committed() == {(ORDERS, 0): 9}
 
     def test_the_image_tells_of_deleted_topics(self) -> None:
         world = GroupWorld()

@@ -117,6 +117,8 @@ def test_the_list_asks_for_what_applies_and_on_request_for_exact_names(
         ("add", ("--allow", "User:a", "--topic", "x", "--consumer"), "a consumer needs topics and a group"),
         ("add", ("--allow", "User:a", "--group", "x", "--producer"), "a producer needs topics"),
         ("remove", (), "--all"),
+        ("remove", ("--topic", "x", "--operation", ""), "it names no operation"),
+        ("remove", ("--topic", "x", "--operation", "READ", "--operation", " ,"), "it names no operation"),
         ("remove", ("--all", "--topic", "x"), "--all"),
     ],
 )
@@ -144,3 +146,9 @@ def test_many_entries_go_in_several_requests(monkeypatch: pytest.MonkeyPatch) ->
     assert acls(cluster, "remove", "--topic", "x") == 0
     assert [len(each.filters) for each in cluster.asked("DeleteAclsRequest")] == [4, 2]
     assert cluster.acls == []
+
+
+@pytest.mark.parametrize("name", ["\udcff", "x" * 40_000])
+def test_a_text_that_no_request_can_hold_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert acls(AdministeredCluster(), "list", "--topic", name) == 2
+    assert "DescribeAcls cannot be written" in capsys.readouterr().err

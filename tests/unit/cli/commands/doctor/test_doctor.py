@@ -8,6 +8,7 @@ import pytest
 
 from kquorum.cli.main import run
 from kquorum.node.config.materialise import free_ports
+from tests.support.administered_cluster import AdministeredCluster
 
 
 def write_config(folder: Path, *lines: str, node: str = "", port: int | None = None) -> Path:
@@ -94,3 +95,23 @@ def test_the_table_names_what_was_not_checked(tmp_path: Path, capsys: pytest.Cap
     assert "not checked" in told
     assert "problem: node 1" in told
     assert told.rstrip().endswith("problems")
+
+
+def test_brokers_that_the_config_does_not_have_are_asked_for_partitions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = AdministeredCluster(
+        replicas={("a", 0): (11, 12), ("a", 1): (11, 12), ("b", 0): (11, 12)},
+        isr={("a", 0): (11,), ("b", 0): (11,)},
+        leaders={("a", 1): -1},
+        configs={(2, "a"): {"min.insync.replicas": "2"}},
+        fenced={13},
+    )
+    with cluster.served() as node:
+        status, report = doctor(write_config(tmp_path), capsys, "-b", node.address)
+    assert status == 2
+    assert {
+        (each["severity"], each["place"])
+        for each in report["findings"]
+        if each["check"] in ("partitions", "brokers")
+    } == {("problem", "a-0"), ("problem", "a-1"), ("warning", "b-0"), ("problem", "broker 13")}

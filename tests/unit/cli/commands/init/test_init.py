@@ -83,3 +83,12 @@ def test_what_cannot_stand_in_a_config_is_refused(options: tuple[str, ...], tmp_
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["init", str(tmp_path / "nowhere" / "quorum.toml")]) == 1
     assert f"there is no folder {tmp_path / 'nowhere'}" in capsys.readouterr().err
+
+
+def test_an_empty_folder_is_not_the_root_of_the_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "quorum.toml"
+    assert run(["init", str(path), "--folder", ""]) == 2
+    assert "--folder" in capsys.readouterr().err
+    assert not path.exists()

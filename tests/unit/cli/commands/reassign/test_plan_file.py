@@ -38,6 +38,8 @@ A = {"topic": "a", "partition": 0, "replicas": [1]}
         ([], 'no "version": 1'),
         ({"version": 2}, 'no "version": 1'),
         ({"version": 1, "partitions": []}, 'no list "partitions"'),
+        ({"version": 1, "partitions": [A | {"topic": "\ud800"}]}, 'entry 0 of its partitions has no "topic"'),
+        ({"version": 1, "partitions": [A | {"log_dirs": ["/\ud800"]}]}, '"log_dirs" of a-0'),
         ({"version": 1, "partitions": [1]}, "entry 0 of its partitions is no object"),
         ({"version": 1, "partitions": [A | {"topic": 7}]}, 'no "topic"'),
         ({"version": 1, "partitions": [A | {"partition": True}]}, 'no "partition"'),

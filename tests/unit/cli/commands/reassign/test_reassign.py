@@ -12,6 +12,7 @@ from kquorum.cli.commands.reassign.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from kquorum.cli.failures import CliError
 from kquorum.cli.main import run
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.administered_cluster import AdministeredCluster
@@ -110,6 +111,68 @@ def test_a_refused_plan_leaves_no_throttles(plan: str, capsys: pytest.CaptureFix
     assert reassign(served, "execute", plan, "--throttle", "5000") == 1
     assert "orders-0: no (INVALID_REPLICA_ASSIGNMENT)" in capsys.readouterr().err
     assert served.throttles == {}
+
+
+def test_the_throttle_of_moves_that_are_under_way_can_be_changed(plan: str) -> None:
+    """As with Kafka's tool: the same plan again, with another throttle."""
+    served = cluster()
+    assert reassign(served, "execute", plan, "--throttle", "5000") == 0
+    assert reassign(served, "execute", plan, "--throttle", "7000", "--additional") == 0
+    assert served.throttles == {
+        (TOPIC, "orders"): {LEADER_REPLICAS: "0:12,0:11", FOLLOWER_REPLICAS: "0:13"},
+        **{(BROKER, str(each)): {LEADER_RATE: "7000", FOLLOWER_RATE: "7000"} for each in (11, 12, 13)},
+    }
+
+
+def test_another_move_in_a_topic_leaves_the_first_one_throttled(plan: str, tmp_path: Path) -> None:
+    served = cluster()
+    served.replicas["orders", 1] = (11,)
+    assert reassign(served, "execute", plan, "--throttle", "5000") == 0
+    path = tmp_path / "second.json"
+    entry = {"topic": "orders", "partition": 1, "replicas": [12]}
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    assert reassign(served, "execute", str(path), "--throttle", "5000", "--additional") == 0
+    assert served.throttles[TOPIC, "orders"] == {
+        LEADER_REPLICAS: "0:12,0:11,1:11",
+        FOLLOWER_REPLICAS: "0:13,1:12",
+    }
+
+
+def test_throttles_that_were_set_in_part_are_removed(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    served = cluster()
+    served.refusals["12", "config"] = (ErrorCode.cluster_authorization_failed, "no")
+    assert reassign(served, "execute", plan, "--throttle", "5000") == 1
+    assert "CLUSTER_AUTHORIZATION_FAILED" in capsys.readouterr().err
+    assert served.moving == {}
+    assert served.throttles == {}
+
+
+def test_a_directory_that_is_refused_leaves_no_throttles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    entry = {"topic": "orders", "partition": 0, "replicas": [12, 13], "log_dirs": ["any", "/disk9"]}
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    served = cluster()
+    served.refusals[ORDERS] = (ErrorCode.log_dir_not_found, "no")
+    assert reassign(served, "execute", str(path), "--throttle", "5000") == 1
+    assert "no replica moves to another broker" in capsys.readouterr().err
+    assert (served.moving, served.throttles) == ({}, {})
+
+
+def test_throttles_that_cannot_be_removed_are_told_of(
+    plan: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_arguments: object) -> None:
+        raise CliError("the broker went away")
+
+    monkeypatch.setattr("kquorum.cli.commands.reassign.execution.remove_throttles", fails)
+    served = cluster()
+    served.refusals["12", "config"] = (ErrorCode.cluster_authorization_failed, "no")
+    assert reassign(served, "execute", plan, "--throttle", "5000") == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "CLUSTER_AUTHORIZATION_FAILED" in told
+    assert "throttles may be left: `kquorum reassign status --remove-throttles`" in told
 
 
 def test_directories_are_named_before_the_replicas_come(tmp_path: Path) -> None:
@@ -242,3 +305,11 @@ def test_a_list_that_is_too_long_for_a_config_becomes_all_replicas(
         FOLLOWER_REPLICAS: "0:13,1:13,2:13,3:13,4:13,5:13",
     }
     assert len(served.asked("AlterPartitionReassignmentsRequest")) == 2
+
+
+def test_nothing_is_planned_while_partitions_move(capsys: pytest.CaptureFixture[str]) -> None:
+    served = cluster()
+    served.moving[ORDERS] = ((11, 12), (12, 13))
+    assert reassign(served, "plan") == 1
+    assert "partitions are being moved: orders-0; wait for them" in capsys.readouterr().err
+    assert reassign(served, "plan", "--topic", "other") == 0
