@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             site.start_kafka(*CONTROLLERS)
         site.start_kafka(BROKER)
         times = measure(site, arguments.controllers, arguments.kills)
-    told = {
+    found = {
         "controllers": arguments.controllers,
         "brokers": VERSION,
         "kills": len(times),
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "longest_s": round(max(times), 2),
         "times_s": [round(each, 2) for each in times],
     }
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

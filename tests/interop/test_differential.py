@@ -1,4 +1,4 @@
-"""The same stories are told to Kafka's controller and to ours, with Kafka's brokers on both. The records of both logs
+"""The same stories happen to Kafka's controller and to ours, with Kafka's brokers on both. The records of both logs
 must be the same, with the bounds of their atomic groups.
 
 A group is a batch, or all batches of a metadata transaction. The bounds matter: a broker that reads the first of two
@@ -62,36 +62,36 @@ INCIDENTAL = frozenset(
     }
 )
 # Signs of life and of the controllers themselves.
-UNTOLD = frozenset(
+IGNORED = frozenset(
     {"nooprecord", "registercontrollerrecord", "begintransactionrecord", "endtransactionrecord"}
 )
 Group = tuple[str, ...]
 
 
 @dataclass
-class Told:
+class Written:
     """The groups of each story, as text."""
 
     stories: dict[str, list[Group]] = field(default_factory=dict)
 
 
-class Teller:
-    """Tells stories to one cluster, and notes what its controller wrote."""
+class Story:
+    """Makes stories happen on one cluster, and notes what its controller wrote."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.servers = ",".join(site.nodes[each].address for each in BROKERS)
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
-        self.told = Told()
+        self.written = Written()
         self._names: dict[str, str] = {}
         self._read = 0
 
-    def tell(self, name: str, act: Callable[[], None], *, is_compared: bool = True) -> None:
+    def run(self, name: str, act: Callable[[], None], *, is_compared: bool = True) -> None:
         self._new_groups()
         act()
         groups = self._new_groups()
         if is_compared:
-            self.told.stories[name] = [
+            self.written.stories[name] = [
                 tuple(each for each in group if (name, each) not in DEPARTURES) for group in groups
             ]
 
@@ -152,7 +152,7 @@ class Teller:
                 self._names[record.payload["topicid"]] = record.payload["name"]
         groups = []
         for group in _groups(new):
-            texts = [self._text(each) for each in group if each.type not in UNTOLD]
+            texts = [self._text(each) for each in group if each.type not in IGNORED]
             if texts:
                 groups.append(tuple(sorted(texts)))
         return groups
@@ -185,7 +185,7 @@ def _groups(records: list[Dumped]) -> Iterator[list[Dumped]]:
             open_group = []
 
 
-class Stories(Teller):
+class Stories(Story):
     """Each ends when its last record is there."""
 
     def create(self) -> None:
@@ -266,25 +266,25 @@ class Stories(Teller):
         self.kquorum("brokers", "unregister", str(SECOND))
         self.await_written("unregisterbrokerrecord", brokerid=SECOND)
 
-    def tell_all(self) -> Told:
-        self.tell("topics are created", self.create)
-        self.tell("a topic grows", self.grow)
-        self.tell("configs are changed", self.configs)
-        self.tell("quotas are set and removed", self.quotas)
-        self.tell("a session ends", self.session_ends)
-        self.tell("the broker returns", self.third_returns, is_compared=False)
-        self.tell("leaders are elected after the return", self.preferred_election)
-        self.tell("a broker leaves in order", self.leaves_in_order)
-        self.tell("the other broker returns", self.second_returns, is_compared=False)
-        self.tell("preferred leaders are elected", self.preferred_election)
-        self.tell("a partition moves to replicas in sync", self.reassignment)
-        self.tell("a topic is deleted under load", self.deletion_under_load)
-        self.tell("a broker dies below min.insync.replicas", self.eligible_leaders)
-        self.tell("a fenced broker is unregistered", self.unregistering)
-        return self.told
+    def run_all(self) -> Written:
+        self.run("topics are created", self.create)
+        self.run("a topic grows", self.grow)
+        self.run("configs are changed", self.configs)
+        self.run("quotas are set and removed", self.quotas)
+        self.run("a session ends", self.session_ends)
+        self.run("the broker returns", self.third_returns, is_compared=False)
+        self.run("leaders are elected after the return", self.preferred_election)
+        self.run("a broker leaves in order", self.leaves_in_order)
+        self.run("the other broker returns", self.second_returns, is_compared=False)
+        self.run("preferred leaders are elected", self.preferred_election)
+        self.run("a partition moves to replicas in sync", self.reassignment)
+        self.run("a topic is deleted under load", self.deletion_under_load)
+        self.run("a broker dies below min.insync.replicas", self.eligible_leaders)
+        self.run("a fenced broker is unregistered", self.unregistering)
+        return self.written
 
 
-def told_to(kafka: Kafka, folder: Path, *, is_ours: bool) -> Told:
+def written_by(kafka: Kafka, folder: Path, *, is_ours: bool) -> Written:
     folder.mkdir()
     layout = Layout(
         controllers=(CONTROLLER,),
@@ -301,13 +301,15 @@ def told_to(kafka: Kafka, folder: Path, *, is_ours: bool) -> Told:
             site.format_with_kafka()
             site.start_kafka(CONTROLLER)
         site.start_kafka(*BROKERS)
-        return Stories(site).tell_all()
+        return Stories(site).run_all()
 
 
 def test_both_controllers_write_the_same_groups(kafka: Kafka, tmp_path: Path) -> None:
-    theirs = told_to(kafka, tmp_path / "kafka", is_ours=False)
-    ours = told_to(kafka, tmp_path / "ours", is_ours=True)
-    (tmp_path / "told.json").write_text(json.dumps({"kafka": theirs.stories, "ours": ours.stories}, indent=1))
+    theirs = written_by(kafka, tmp_path / "kafka", is_ours=False)
+    ours = written_by(kafka, tmp_path / "ours", is_ours=True)
+    (tmp_path / "written.json").write_text(
+        json.dumps({"kafka": theirs.stories, "ours": ours.stories}, indent=1)
+    )
     different = {
         name: {"kafka": groups, "ours": ours.stories[name]}
         for name, groups in theirs.stories.items()
