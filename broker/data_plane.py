@@ -142,17 +142,24 @@ class DataPlane:
             partition
         ) is not None
 
-    def wait(self, wait: Wait, owner: int, park: Callable[[], None]) -> None:
+    def wait(
+        self,
+        wait: Wait,
+        owner: int,
+        park: Callable[[], None],
+        is_watched: Callable[[], None] = lambda: None,
+    ) -> None:
         """A request of the connection `owner` that its first look did not answer. Its timer is set when the outbox is
         settled. `park` is called if it waits within the bounds of `Waits.have_room`; beyond them it counts as a request
-        under way."""
+        under way. `is_watched` is called when all of its partitions are, which may be in a later turn."""
         if wait.deadline_ms <= self.now_ms():
             wait.expire(self.now_ms())
             return
         wait.owner = owner
         if self.waits.have_room(owner, len(wait.partitions)):
             park()
-        self.waits.add(wait)
+        steps = self.waits.add(wait, self.now_ms)
+        self.slices.run(steps, is_watched, lambda: self.waits.abandon(wait))
         self.settle_soon()
 
 

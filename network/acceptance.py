@@ -194,6 +194,9 @@ class Acceptance(asyncio.Protocol):
     def check_deadlines(self, now_s: float) -> None:
         """The handshake has a deadline of its own."""
 
+    def check_pace(self, now_s: float) -> None:
+        """There is no output yet."""
+
     def may_go_since(self) -> tuple[Claim, float] | None:
         return None
 

@@ -31,6 +31,13 @@ class Deadlines:
         self._state.counters.slow_readers_closed += 1
         return f"it left {output.unsent_bytes} bytes of output waiting for {timeout_ms} ms"
 
+    def slow_in_a_crowd(self, output: Output, now_s: float) -> str | None:
+        """The same, while others wait for room that the output takes."""
+        if not output.is_too_slow_for_a_crowd(now_s):
+            return None
+        self._state.counters.slow_readers_closed += 1
+        return f"it reads its {output.unsent_bytes} bytes of output slowly, and others wait for room"
+
     def late_peer(
         self, now_s: float, received: ReceiveBuffer | None, authentication: Authentication, *, has_asked: bool
     ) -> str | None:

@@ -116,6 +116,11 @@ class FlowControl:
             self._set_paused(is_busy or is_muted)
 
     @property
+    def is_in_a_crowd(self) -> bool:
+        """Whether others wait, and the output of this address takes much of the room."""
+        return bool(self.unsent_bytes) and self._budget.is_crowded(self.address)
+
+    @property
     def is_throttled(self) -> bool:
         """Neither read from nor served, as its client has exceeded a quota."""
         return self._throttle_ends is not None

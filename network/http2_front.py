@@ -329,6 +329,9 @@ class _FrontConnection(asyncio.BufferedProtocol):
         self._end()
         self._output.abort()
 
+    def check_pace(self, now_s: float) -> None:
+        """A connection of the front holds little output, whatever its client reads."""
+
     def check_deadlines(self, now_s: float) -> None:
         limits = self._state.grpc
         if self._output.is_stuck(now_s, limits.write_timeout_ms / 1000):

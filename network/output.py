@@ -14,6 +14,9 @@ _HIGH_WATER_BYTES = 65_536
 _WRITTEN_AT_ONCE = 65_536
 # What a peer must take within the timeout, or all that waits if that is less; a byte now and then is not enough.
 _LEAST_PROGRESS_BYTES = 65_536
+# The same, while others wait for room that this output takes. A peer that sends a frame has to be as fast.
+_CROWDED_TIMEOUT_S = 2.0
+_CROWDED_PROGRESS_BYTES = 524_288
 
 
 class LostTransport(asyncio.Transport):
@@ -45,6 +48,27 @@ class LostTransport(asyncio.Transport):
 LOST = LostTransport()
 
 
+class _Progress:
+    """What the peer has taken since a moment at which output waited."""
+
+    __slots__ = ("_since_s", "_taken_then", "_waiting_then")
+
+    def __init__(self) -> None:
+        self._since_s = 0.0
+        self._taken_then = 0
+        self._waiting_then = 0
+
+    def is_behind(self, now_s: float, sent: int, waiting: int, timeout_s: float, least_bytes: int) -> bool:
+        """Whether output has waited for longer than `timeout_s`, and the peer has taken neither all of it nor
+        `least_bytes` meanwhile. Enough progress begins the period again."""
+        taken = sent - waiting
+        enough = min(self._waiting_then, least_bytes)
+        if not waiting or not self._waiting_then or taken - self._taken_then >= enough:
+            self._waiting_then, self._taken_then, self._since_s = waiting, taken, now_s
+            return False
+        return now_s - self._since_s > timeout_s
+
+
 class Output:
     """`unsent_bytes` is how much output waited for the peer at the last `look`. With TLS, some 128 KiB that were
     encrypted and wait beneath it are not counted."""
@@ -52,13 +76,12 @@ class Output:
     __slots__ = (
         "_closes_when_sent",
         "_held_by_first",
-        "_looked_at_s",
+        "_progress",
+        "_progress_when_crowded",
         "_queue",
         "_queued_bytes",
-        "_sent_then",
         "_transport",
         "_transport_is_full",
-        "_waiting_then",
         "sent_bytes",
         "unsent_bytes",
     )
@@ -74,9 +97,8 @@ class Output:
         self._closes_when_sent = False
         self.sent_bytes = 0
         self.unsent_bytes = 0
-        self._waiting_then = 0
-        self._sent_then = 0
-        self._looked_at_s = 0.0
+        self._progress = _Progress()
+        self._progress_when_crowded: _Progress | None = None
         transport.set_write_buffer_limits(high=min(_HIGH_WATER_BYTES, max_unsent_bytes))
 
     @property
@@ -166,16 +188,25 @@ class Output:
             return 0
         return int(held)
 
+    def _waiting(self) -> int:
+        """The kernel takes more output only when the peer has acknowledged much of what the kernel holds. So these
+        bytes count as waiting: a peer that acknowledges them makes progress."""
+        waiting = self.look()
+        return waiting + self._kernel_bytes() if waiting else 0
+
     def is_stuck(self, now_s: float, timeout_s: float) -> bool:
         """Whether output has waited for longer than `timeout_s`, and the peer has taken less than
-        `_LEAST_PROGRESS_BYTES` of it meanwhile. Enough progress begins the period again."""
-        waiting = self.look()
-        if waiting:
-            # The kernel takes more output only when the peer has acknowledged much of what the kernel holds. So these
-            # bytes count as waiting: a peer that acknowledges them makes progress.
-            waiting += self._kernel_bytes()
-        taken = self.sent_bytes - waiting - (self._sent_then - self._waiting_then)
-        if not waiting or not self._waiting_then or taken >= min(self._waiting_then, _LEAST_PROGRESS_BYTES):
-            self._waiting_then, self._sent_then, self._looked_at_s = waiting, self.sent_bytes, now_s
-            return False
-        return now_s - self._looked_at_s > timeout_s
+        `_LEAST_PROGRESS_BYTES` of it meanwhile."""
+        return self._progress.is_behind(
+            now_s, self.sent_bytes, self._waiting(), timeout_s, _LEAST_PROGRESS_BYTES
+        )
+
+    def is_too_slow_for_a_crowd(self, now_s: float) -> bool:
+        """To be asked every second while others wait for the room that this output takes."""
+        if self._progress_when_crowded is None:
+            if not self.look():
+                return False
+            self._progress_when_crowded = _Progress()
+        return self._progress_when_crowded.is_behind(
+            now_s, self.sent_bytes, self._waiting(), _CROWDED_TIMEOUT_S, _CROWDED_PROGRESS_BYTES
+        )

@@ -16,7 +16,12 @@ An answer that is made in slices, or in a thread, and that of a consumer's Fetch
 room one such answer at a time is made, and the next only while peers have less than the budget to read: each would add
 to what they do not read. The bytes of its parts count as soon as they are made. An address gets no further part while
 its peers have more to read than the budget still has for output: half of the budget if it is the only one, less if
-there are more such addresses. So an address whose peers read slowly does not keep the answers of others waiting.
+there are more such addresses. So an address whose peers read slowly does not keep the answers of others waiting. Of
+such an address, peers that take almost nothing are closed early while something waits (`is_crowded`).
+
+An answer for a follower waits neither for requests nor for the output of consumers, or producers would wait for their
+followers; it waits while the output of its own address, and the answers that are made for followers, fill twice the
+budget by the same rule.
 
 Kafka reserves the announced size of a frame before reading it. Here only bytes that came count, or a peer could take
 the whole budget with the four bytes that announce a frame.
@@ -30,6 +35,8 @@ from kquorum.network.turns import goes_first
 
 # About what one connection can bring in one turn of the loop.
 _CHUNK_BYTES = 262_144
+# An address with less unread output than this part of the budget keeps no one waiting.
+_MUCH = 16
 
 
 class Holder(Protocol):
@@ -54,18 +61,20 @@ class AnswerInMaking:
     """An answer that takes long: `budget` counts the bytes of its parts until `end`. Without a budget nothing counts,
     and there is always room. `address` is the peer's."""
 
-    __slots__ = ("_budget", "_go_on", "address", "made_bytes")
+    __slots__ = ("_budget", "_go_on", "address", "is_for_follower", "made_bytes")
 
     def __init__(self, budget: "RequestBudget | None" = None, address: str = "") -> None:
         self._budget = budget
         self.address = address
+        # A replica of another broker, which has shown that it is one.
+        self.is_for_follower = False
         self._go_on: Callable[[], object] | None = None
         self.made_bytes = 0
 
     def note_made(self, more_bytes: int) -> None:
         if self._budget is not None:
             self.made_bytes += more_bytes
-            self._budget.note_made(more_bytes)
+            self._budget.note_made(more_bytes, is_for_follower=self.is_for_follower)
 
     @property
     def has_room(self) -> bool:
@@ -95,7 +104,7 @@ class AnswerInMaking:
         """What was made is given up for now; the answer is made again, after it has asked for room."""
         if self._budget is not None:
             self._budget.leave_making(self)
-            self._budget.note_made(-self.made_bytes)
+            self._budget.note_made(-self.made_bytes, is_for_follower=self.is_for_follower)
             self.made_bytes = 0
 
     def end(self) -> None:
@@ -103,7 +112,7 @@ class AnswerInMaking:
         if self._budget is not None:
             budget, self._budget, self._go_on = self._budget, None, None
             budget.leave_making(self)
-            budget.note_made(-self.made_bytes)
+            budget.note_made(-self.made_bytes, is_for_follower=self.is_for_follower)
 
 
 class RequestBudget:
@@ -124,6 +133,7 @@ class RequestBudget:
         self._favoured_answer: AnswerInMaking | None = None
         self.held_bytes = 0
         self.unsent_bytes = 0
+        self._made_for_followers = 0
         # The same by address, for those that have any.
         self.unsent_by_address: dict[str, int] = {}
         self.half_read_bytes = 0
@@ -203,9 +213,11 @@ class RequestBudget:
         most = 2 * limits.max_requests if self.held_bytes < 2 * limits.max_bytes else 1
         return max(0, most - served)
 
-    def note_made(self, more_bytes: int) -> None:
+    def note_made(self, more_bytes: int, *, is_for_follower: bool = False) -> None:
         """Parts of an answer have been made; fewer if the answer is whole, or given up."""
         self.held_bytes += more_bytes
+        if is_for_follower:
+            self._made_for_followers += more_bytes
         if more_bytes < 0:
             self._wake_soon()
 
@@ -213,7 +225,9 @@ class RequestBudget:
         """If not, the answer waits and hears of it when the next part may be made."""
         if self.has_room_for(answer):
             return True
-        may_be_favoured = self._favoured_answer is None and self._has_share(answer)
+        may_be_favoured = (
+            self._favoured_answer is None and not answer.is_for_follower and self._has_share(answer)
+        )
         if may_be_favoured and not self._for_making:
             self._favoured_answer = answer
             return True
@@ -224,7 +238,7 @@ class RequestBudget:
 
     def has_room_for(self, answer: AnswerInMaking) -> bool:
         return answer is self._favoured_answer or (
-            self._has_share(answer) and self.held_bytes < self._limits.max_bytes
+            self._has_share(answer) and (answer.is_for_follower or self.held_bytes < self._limits.max_bytes)
         )
 
     def leave_making(self, answer: AnswerInMaking) -> None:
@@ -236,7 +250,18 @@ class RequestBudget:
     def _has_share(self, answer: AnswerInMaking) -> bool:
         """Output makes room by itself: its peer reads it, or is closed. Neither a request that waits for its answer
         nor a half-read frame does, so these do not keep the answer waiting."""
-        return self._unsent_of(answer) < self._limits.max_bytes - self.unsent_bytes
+        left_bytes = self._limits.max_bytes - self.unsent_bytes
+        if answer.is_for_follower:
+            left_bytes += self._limits.max_bytes - self._made_for_followers
+        return self._unsent_of(answer) < left_bytes
+
+    def is_crowded(self, address: str) -> bool:
+        """Whether something waits while this address has much of the output that its peers have not read."""
+        if not self.waiting:
+            return False
+        most_bytes, unsent_bytes = self._limits.max_bytes, self.unsent_by_address.get(address, 0)
+        left_bytes = most_bytes - self.unsent_bytes
+        return _MUCH * unsent_bytes >= most_bytes and 2 * unsent_bytes >= left_bytes
 
     def _unsent_of(self, answer: AnswerInMaking) -> int:
         return self.unsent_by_address.get(answer.address, 0)
@@ -289,11 +314,12 @@ class RequestBudget:
         with_share = list(filter(self._has_share, self._for_making))
         if self.held_bytes < self._limits.max_bytes:
             woken = with_share[: _chunks(self._limits.max_bytes - self.held_bytes)]
-        elif with_share and self._favoured_answer is None:
-            self._favoured_answer = min(with_share, key=self._unsent_of)
-            woken = [self._favoured_answer]
         else:
-            return
+            woken = [answer for answer in with_share if answer.is_for_follower]
+            of_others = [answer for answer in with_share if not answer.is_for_follower]
+            if of_others and self._favoured_answer is None:
+                self._favoured_answer = min(of_others, key=self._unsent_of)
+                woken.append(self._favoured_answer)
         for answer in woken:
             del self._for_making[answer]
         for answer in woken:
@@ -316,8 +342,8 @@ class RequestBudget:
             or (self._for_bytes and self.held_bytes < limits.max_bytes)
             or (self._for_twice and self.held_bytes < 2 * limits.max_bytes)
             or (
-                (self.held_bytes < limits.max_bytes or self._favoured_answer is None)
-                and any(map(self._has_share, self._for_making))
+                any(map(self.has_room_for, self._for_making))
+                or (self._favoured_answer is None and any(map(self._has_share, self._for_making)))
             )
         )
 

@@ -38,6 +38,8 @@ __all__ = (
 )
 
 _DEFAULT_LIMITS = ServerLimits()
+# How often the readers are looked at that others wait for.
+_PACE_PERIOD_S = 1.0
 
 
 class KafkaServer:
@@ -86,6 +88,7 @@ class KafkaServer:
         )
         self._listening: Listening | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._pace_timer: asyncio.TimerHandle | None = None
 
     @property
     def bound_port(self) -> int:
@@ -118,6 +121,7 @@ class KafkaServer:
 
         self._listening = accept_at(sockets, self._state, loop, make)
         self._check_deadlines(loop)
+        self._check_pace(loop)
 
     async def stop(self) -> None:
         """Accept no more, let the replies under way go out for `drain_timeout_ms` at most, then close all."""
@@ -128,6 +132,8 @@ class KafkaServer:
         listening.close()
         if self._timer is not None:
             self._timer.cancel()
+        if self._pace_timer is not None:
+            self._pace_timer.cancel()
         await close_connections(self._state)
         self._state.reader.close()
         self._state.importer.close()
@@ -137,6 +143,13 @@ class KafkaServer:
         for connection in tuple(self._state.connections):
             connection.check_deadlines(now_s)
         self._timer = loop.call_later(check_period_s(self._state), self._check_deadlines, loop)
+
+    def _check_pace(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._state.shared.budget.waiting:
+            now_s = loop.time()
+            for connection in tuple(self._state.connections):
+                connection.check_pace(now_s)
+        self._pace_timer = loop.call_later(_PACE_PERIOD_S, self._check_pace, loop)
 
 
 def _check_supported(supported: Mapping[ApiKey, tuple[int, int]]) -> None:

@@ -174,6 +174,14 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._flow_control.account()
 
+    def check_pace(self, now_s: float) -> None:
+        """Called every second. Others that wait for room do not wait until a slow reader is stuck."""
+        if not self._flow_control.is_in_a_crowd:
+            return
+        if reason := self._deadlines.slow_in_a_crowd(self._output, now_s):
+            self._warn_of_closing(reason)
+            self.abort()
+
     def idle_since_s(self) -> float | None:
         """A throttled connection is idle, whatever it has sent: the end of its client would not be noticed."""
         flow_control = self._flow_control

@@ -83,10 +83,15 @@ class DataPlaneRunner:
         replicas.submit_isr_changes()
         if not replicas.alter_partitions.is_idle:
             self._ask_controller()
+        is_behind = self._waits.work(self._now_ms)
         while woken := replicas.outbox.take_woken():
-            self._waits.wake(now_ms, woken)
+            self._waits.wake(woken)
             for each in self._coordinators:
                 each.handle_woken(now_ms, woken)
+            if not is_behind:
+                is_behind = self._waits.work(self._now_ms)
+        if is_behind:
+            self.settle_soon()
         if self._take_coordinators_turn(now_ms):
             self.settle_soon()
         if not self._is_loading and any(each.is_loading for each in self._coordinators):
@@ -126,7 +131,6 @@ class DataPlaneRunner:
     def _take_turn(self) -> None:
         self._timer = None
         now_ms = self._now_ms()
-        self._waits.expire(now_ms)
         for each in self._coordinators:
             each.expire(now_ms)
         due_ms = self._replicas.next_deadline_ms()

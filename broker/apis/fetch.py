@@ -25,7 +25,7 @@ from kquorum.broker.fetch.reading import (
 )
 from kquorum.broker.fetch.replica_selection import nearest_replica
 from kquorum.broker.fetch.sessions import FetchContext, FetchedPartition, FetchNews
-from kquorum.broker.log.errors import InconsistentTopicId, LogError
+from kquorum.broker.log.errors import InconsistentTopicId
 from kquorum.broker.log.partition_log import Isolation
 from kquorum.broker.quota.client_quotas import ClientQuota
 from kquorum.broker.replica.partition import Partition, TopicPartition
@@ -101,15 +101,15 @@ class _Fetch:
         data.slices.run(self._refusing(self.may_all), read, self.end)
 
     def read(self, then: Callable[[list[FetchedData]], None], *, counts: bool) -> None:
-        """When the budget has room for the records of a consumer: sixty bytes of a request ask for megabytes, and a
-        peer that does not read them would fill the memory with a few hundred connections."""
+        """When the budget has room for the records: sixty bytes of a request ask for megabytes, and a peer that does
+        not read them would fill the memory with a few hundred connections."""
         data, found, making = self.services.data, list[FetchedData](), self.context.making
         forget = self.context.when_gone(making.go_on_anyway)
 
         def go_on() -> None:
             if self.context.is_gone():
                 self.end()
-            elif self.bounds.is_follower or making.may_go_on(go_on):
+            elif making.may_go_on(go_on):
                 forget()
                 data.slices.run(steps(), lambda: then(found), self.end)
 
@@ -175,28 +175,14 @@ class _Fetch:
         if must_answer or any(each.has_to_be_told for each in found):
             self.answer(found)
             return
-        now_ms = data.now_ms()
-        try:
-            wait = FetchWait(
-                now_ms,
-                found,
-                bounds,
-                self.find,
-                now_ms + max_wait_ms,
-                self.answer_again,
-                self.end,
-                in_session=self.session.is_incremental,
-            )
-        except LogError:
-            # Of a partition that was read in an earlier turn.
-            self.answer_again()
-            return
-        if wait.has_enough and data.slices.turn != turn:
-            self.answer_again()
-            return
+        deadline_ms = data.now_ms() + max_wait_ms
+        in_session = self.session.is_incremental
+        wait = FetchWait(
+            found, bounds, self.find, deadline_ms, self.answer_again, self.end, in_session=in_session
+        )
         self.context.making.give_back()
         forget = self.context.when_gone(lambda: data.waits.abandon(wait))
-        if self.session.is_incremental:
+        if in_session:
             end_wait = self.session.park(wait, [_news_of(each) for each in found])
 
             def end_both() -> None:
@@ -206,7 +192,12 @@ class _Fetch:
             wait.forget = end_both
         else:
             wait.forget = forget
-        data.wait(wait, self.context.connection_id, self.context.park)
+
+        def is_watched() -> None:
+            if wait.has_failed or (wait.has_enough and data.slices.turn != turn):
+                data.waits.end(wait, data.now_ms())
+
+        data.wait(wait, self.context.connection_id, self.context.park, is_watched)
 
     def is_throttled(self) -> bool:
         """Whether the client has exceeded its quota, and was answered without records before anything is read: Kafka
@@ -356,6 +347,11 @@ def handle_fetch(
     if session.error is not ErrorCode.none:
         reply(FetchResponse(error_code=session.error))
         return
+    # Any client may write a broker's id into its request.
+    brokers = services.cache.image.cluster.brokers
+    context.making.is_for_follower = (
+        is_follower and bounds.replica_id in brokers and bounds.replica_id != services.node_id
+    )
     may_all = is_follower if bounds.is_follower else None
     _Fetch(context, services, session, bounds, [], reply, may_all).begin(request.max_wait_ms)
 

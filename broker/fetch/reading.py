@@ -20,6 +20,8 @@ from kquorum.wire.messages.error_codes import ErrorCode
 
 CONSUMER: Final = -1
 UNKNOWN: Final = -1
+# Partitions that a wait begins to watch in one step: a Fetch names thousands.
+_IN_A_STEP: Final = 100
 NO_RECORDS: Final = b""
 
 Find = Callable[[FetchedPartition], Partition]
@@ -238,18 +240,21 @@ class _Awaited:
     size_bytes: int
 
 
+def _key_of(asked: FetchedPartition) -> TopicPartition:
+    return TopicPartition(asked.topic or "", asked.partition)
+
+
 class FetchWait(Wait):
     """Until there are as many bytes as the reader wants, or one of its partitions has an error.
 
     `answer` reads again from the start: what there is then is answered, whatever was counted here. `has_enough`:
-    records came while the first reading was under way.
+    records came while the first reading was under way; `has_failed`: an error did.
     """
 
     operation = "Fetch"
 
     def __init__(
         self,
-        now_ms: int,
         waiting: Sequence[FetchedData],
         bounds: FetchBounds,
         find: Find,
@@ -260,24 +265,46 @@ class FetchWait(Wait):
         in_session: bool = False,
     ) -> None:
         """`in_session`: it is the session that hears of events."""
-        self._awaited: dict[TopicPartition, _Awaited] = {}
-        for each in waiting:
-            self.watch(each.asked)
         wakes_on = Wake.LOG_END if bounds.isolation is Isolation.LOG_END else Wake.HIGH_WATERMARK
         if bounds.tells_watermarks:
             wakes_on |= Wake.HIGH_WATERMARK
-        super().__init__(() if in_session else tuple(self._awaited), wakes_on | Wake.ROLE, deadline_ms)
+        partitions = [_key_of(each.asked) for each in waiting]
+        super().__init__(() if in_session else partitions, wakes_on | Wake.ROLE, deadline_ms)
+        self._waiting = waiting
+        self._in_session = in_session
+        self._awaited: dict[TopicPartition, _Awaited] = {}
         self._bounds = bounds
         self._find = find
         self._answer = answer
         self._end = end
-        self._size_bytes = sum(self._count_again(now_ms, each) for each in self._awaited.values())
-        self.has_enough = self._size_bytes >= bounds.min_bytes
+        self._size_bytes = 0
+        self.has_failed = False
         self.forget: Callable[[], None] = lambda: None
+
+    @property
+    def has_enough(self) -> bool:
+        return self._size_bytes >= self._bounds.min_bytes
+
+    def begin(self, now_ms: Callable[[], int], watch: Callable[[TopicPartition], None]) -> Iterator[None]:
+        """A partition is counted and watched in one step, so that nothing happens to it between the two."""
+        for number, each in enumerate(self._waiting):
+            if number and number % _IN_A_STEP == 0:
+                yield
+            self.watch(each.asked)
+            key = _key_of(each.asked)
+            try:
+                self._count(now_ms(), key)
+            except LogError:
+                # Of a partition that was read in an earlier turn.
+                self.has_failed = True
+                return
+            if not self._in_session:
+                watch(key)
+        self._waiting = ()
 
     def watch(self, asked: FetchedPartition) -> None:
         """A partition of the session that something happened to, if it is not known yet."""
-        key = TopicPartition(asked.topic or "", asked.partition)
+        key = _key_of(asked)
         if key not in self._awaited:
             self._awaited[key] = _Awaited(asked, asked.offset, 0)
 
@@ -287,9 +314,7 @@ class FetchWait(Wait):
             return True
         try:
             for topic_partition in woken:
-                awaited = self._awaited[topic_partition]
-                self._size_bytes -= awaited.size_bytes
-                self._size_bytes += self._count_again(now_ms, awaited)
+                self._count(now_ms, topic_partition)
         except LogError:
             self._finish()
             return True
@@ -308,6 +333,12 @@ class FetchWait(Wait):
     def _finish(self) -> None:
         self.forget()
         self._answer()
+
+    def _count(self, now_ms: int, key: TopicPartition) -> None:
+        """Raises LogError."""
+        awaited = self._awaited[key]
+        self._size_bytes -= awaited.size_bytes
+        self._size_bytes += self._count_again(now_ms, awaited)
 
     def _count_again(self, now_ms: int, awaited: _Awaited) -> int:
         """The bytes that this partition would give, at most those that the reader wants of it; none while a throttle

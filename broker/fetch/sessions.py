@@ -66,9 +66,9 @@ class FetchedPartition:
 
     @property
     def key(self) -> FetchKey:
-        if self.topic_id != ZERO_UUID:
+        # A reader that names topics by id may send no id, which is no topic's.
+        if self.topic_id != ZERO_UUID or self.topic is None:
             return FetchKey(self.topic_id, self.partition)
-        assert self.topic is not None, "a partition has an id or a name"
         return FetchKey(self.topic, self.partition)
 
     def take_over(self, request: FetchedPartition) -> None:

@@ -228,11 +228,12 @@ class DataWorld:
         """What the loop does after the handlers of a turn."""
         self.replicas.submit_isr_changes()
         while woken := self.replicas.outbox.take_woken():
-            self.plane.waits.wake(self.now_ms, woken)
+            self.plane.waits.wake(woken)
+            self.plane.waits.work(lambda: self.now_ms)
 
     def pass_time(self, ms: int) -> None:
         self.now_ms += ms
-        self.plane.waits.expire(self.now_ms)
+        self.plane.waits.work(lambda: self.now_ms)
         self.settle()
 
     def change(self, *records: Any) -> None:

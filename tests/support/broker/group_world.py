@@ -109,7 +109,8 @@ class GroupWorld(DataWorld):
         self.replicas.submit_isr_changes()
         groups = getattr(self, "groups", None)
         while woken := self.replicas.outbox.take_woken():
-            self.plane.waits.wake(self.now_ms, woken)
+            self.plane.waits.wake(woken)
+            self.plane.waits.work(lambda: self.now_ms)
             if groups is not None:
                 groups.handle_woken(self.now_ms, woken)
         while groups is not None and groups.load_some(self.now_ms):

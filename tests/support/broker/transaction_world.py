@@ -129,7 +129,8 @@ class TransactionWorld(GroupWorld):
         while True:
             self.replicas.submit_isr_changes()
             while woken := self.replicas.outbox.take_woken():
-                self.plane.waits.wake(self.now_ms, woken)
+                self.plane.waits.wake(woken)
+                self.plane.waits.work(lambda: self.now_ms)
                 if (groups := getattr(self, "groups", None)) is not None:
                     groups.handle_woken(self.now_ms, woken)
                 if transactions is not None:

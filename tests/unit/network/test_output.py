@@ -101,3 +101,26 @@ def test_a_peer_that_takes_most_of_an_answer_does_not_keep_the_whole_of_it(trans
         transport.peer_takes_all()
     (rest,) = transport.output._queue
     assert len(bytes(rest.obj)) <= 2 * len(rest) + ROOM
+
+
+@pytest.mark.parametrize(("taken", "is_slow"), [(ROOM, True), (600_000, False)], ids=["a little", "much"])
+def test_a_peer_is_too_slow_for_a_crowd_after_two_seconds(
+    transport: Transport, taken: int, is_slow: bool
+) -> None:
+    output = transport.output
+    assert not output.is_too_slow_for_a_crowd(0.0)
+    output.write([bytes(2_000_000)])
+    assert not output.is_too_slow_for_a_crowd(1.0)
+    for _ in range(taken // ROOM):
+        transport.peer_takes_all()
+    assert not output.is_too_slow_for_a_crowd(3.0)
+    assert output.is_too_slow_for_a_crowd(3.1) == is_slow
+    assert not output.is_stuck(3.1, 30.0)
+
+
+def test_a_peer_that_takes_all_that_waited_is_fast_however_little_that_is(transport: Transport) -> None:
+    output = transport.output
+    for second in range(1, 6):
+        output.write([bytes(1_000)])
+        assert not output.is_too_slow_for_a_crowd(float(second))
+        transport.peer_takes_all()

@@ -18,7 +18,8 @@ class Noted(Wait):
         self._waits = waits
         self.ends: Noted | None = None
         self.answers: list[str] = []
-        waits.add(self)
+        for _ in waits.add(self, lambda: 0):
+            pass
 
     def look(self, now_ms: int, woken: Mapping[TopicPartition, Wake]) -> bool:
         self.answers.append("looked")
@@ -38,17 +39,20 @@ def test_a_wait_that_the_look_of_another_ended_is_not_looked_at() -> None:
     waits = Waits()
     first, victim = Noted(waits), Noted(waits)
     first.ends = victim
-    waits.wake(1, {ORDERS: Wake.LOG_END})
-    waits.expire(1_000)
+    waits.wake({ORDERS: Wake.LOG_END})
+    waits.work(lambda: 1)
+    waits.work(lambda: 1_000)
     assert (first.answers, victim.answers, len(waits)) == (["looked"], ["given up"], 0)
 
 
 def test_a_wait_is_woken_by_what_it_waits_for_alone_and_else_expires() -> None:
     waits = Waits()
     wait = Noted(waits)
-    waits.wake(1, {ORDERS: Wake.HIGH_WATERMARK})
-    waits.expire(99)
+    waits.wake({ORDERS: Wake.HIGH_WATERMARK})
+    waits.work(lambda: 1)
+    waits.work(lambda: 99)
     assert wait.answers == []
-    waits.expire(100)
-    waits.wake(101, {ORDERS: Wake.LOG_END})
+    waits.work(lambda: 100)
+    waits.wake({ORDERS: Wake.LOG_END})
+    waits.work(lambda: 101)
     assert (wait.answers, waits.expired["noted"]) == (["expired"], 1)
