@@ -528,6 +528,7 @@ class TransactionShard(CoordinatorShard):
         def committed(_now_ms: int) -> None:
             for each in transactional_ids:
                 self._set(each, None)
+                self._wake(each)
 
         for entry in entries:
             entry.is_leaving = True

@@ -21,8 +21,8 @@ async def find_certificates(cluster: ClusterConfig, timeout_ms: int) -> tuple[Ce
         *(asyncio.to_thread(_of_listener, place, address, timeout_ms) for place, address in listeners)
     )
     files = {path for node in cluster.nodes for path in _files(node)}
-    kept = [_of_file(path) for path in sorted(files) if path.is_file()]
-    return (*kept, *(each for each in shown if each is not None))
+    kept = [_of_file(path) for path in sorted(files)]
+    return tuple(each for each in (*kept, *shown) if each is not None)
 
 
 def _tls_listeners(node: NodeConfig) -> Iterator[tuple[str, HostPort]]:
@@ -46,9 +46,12 @@ def _files(node: NodeConfig) -> Iterator[Path]:
             yield Path(path)
 
 
-def _of_file(path: Path) -> Certificate:
+def _of_file(path: Path) -> Certificate | None:
+    """None for one that is on another machine."""
     try:
         data = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
     except OSError as error:
         return Certificate(place=str(path), fault=error.strerror)
     if _BEGIN not in data:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from kquorum.cli.commands.doctor.findings import Check, Finding, Severity
+from kquorum.cli.commands.doctor.folders import is_folder
 from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.load import read_raw
 from kquorum.node.config.model import ClusterConfig, NodeConfig
@@ -54,7 +55,7 @@ def _of_node(node: NodeConfig, path: Path) -> Iterator[Finding]:
                 "give the node CAP_NET_BIND_SERVICE, or take a port from 1024 up",
             )
     for folder in dict.fromkeys((node.metadata_log_dir, *node.log_dirs)):
-        if folder.exists() and not folder.is_dir():
+        if is_folder(folder) is False:
             yield _finding(Severity.PROBLEM, place, f"{folder} is a file, not a folder", "correct log.dirs")
     controllers = {listener.name for listener in node.listeners} if node.is_controller else set()
     if node.is_controller and node.kquorum_grpc_listener is None and controllers:

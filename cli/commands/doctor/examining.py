@@ -6,7 +6,7 @@ from kquorum.cli.clients.cluster_client import run_asking
 from kquorum.cli.clients.security import remember_cluster
 from kquorum.cli.commands.doctor.config_check import broken, check_config
 from kquorum.cli.commands.doctor.findings import Check, Report
-from kquorum.cli.commands.doctor.folders import check_folder, folders_of
+from kquorum.cli.commands.doctor.folders import check_folder, folders_of, may_be_here
 from kquorum.node.config.errors import ConfigError
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import ClusterConfig
@@ -41,7 +41,7 @@ def examine(
 
 
 def _folders(cluster: ClusterConfig, report: Report, *, deep: bool) -> None:
-    here = [(node, folder) for node in cluster.nodes for folder in folders_of(node) if folder.is_dir()]
+    here = [(node, folder) for node in cluster.nodes for folder in folders_of(node) if may_be_here(folder)]
     if not here:
         report.skip(Check.FOLDERS, "none of the folders is on this machine: run it there too")
         return

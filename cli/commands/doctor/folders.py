@@ -35,24 +35,46 @@ def folders_of(node: NodeConfig) -> list[Path]:
     return list(dict.fromkeys((node.metadata_log_dir, *node.log_dirs)))
 
 
+def may_be_here(folder: Path) -> bool:
+    """Whether the folder is on this machine, or another user's folder hides whether it is."""
+    try:
+        return stat.S_ISDIR(folder.stat().st_mode)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool | None:
+    """None where there is nothing, or another user's folder hides it."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):
+        return None
+
+
 def check_folder(node: NodeConfig, folder: Path, *, deep: bool) -> Iterator[Finding]:
     """What is wrong with a folder that exists on this machine."""
 
     def finding(severity: Severity, place: Path, found: str, remedy: str) -> Finding:
         return Finding(check=Check.FOLDERS, severity=severity, place=str(place), found=found, remedy=remedy)
 
-    format_it = f"format it if it is new: `kquorum format --node {node.node_id}`"
     try:
-        names = {each.name for each in folder.iterdir()}
-        mode = stat.S_IMODE(folder.stat().st_mode)
+        yield from _checked(node, folder, finding, deep=deep)
     except OSError as error:
         yield finding(
             Severity.WARNING,
-            folder,
+            folder if error.filename is None else Path(os.fsdecode(error.filename)),
             f"it cannot be read by this user: {error.strerror}",
             "run the doctor as the user of the node",
         )
-        return
+
+
+def _checked(node: NodeConfig, folder: Path, finding: _Make, *, deep: bool) -> Iterator[Finding]:
+    """Raises OSError for what cannot be read."""
+    format_it = f"format it if it is new: `kquorum format --node {node.node_id}`"
+    names = {each.name for each in folder.iterdir()}
+    mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & (stat.S_IWGRP | stat.S_IRWXO):
         yield finding(
             Severity.WARNING,

@@ -22,7 +22,7 @@ from kquorum.cli.commands.doctor.facts import (
     Replica,
     Space,
 )
-from kquorum.cli.commands.doctor.folders import folders_of, space_of
+from kquorum.cli.commands.doctor.folders import folders_of, is_folder, space_of
 from kquorum.cli.commands.features.features_client import look as look_at_features
 from kquorum.cli.commands.topics.topic_client import describe_topics
 from kquorum.cli.failures import CliError
@@ -85,7 +85,8 @@ async def _node(config: NodeConfig, timeout_ms: int) -> Node:
     address = _address_of(config)
     node = Node(node_id=config.node_id, roles=config.process_roles, address=str(address))
     now_s = time.time()
-    here = [folder for folder in folders_of(config) if folder.is_dir()]
+    # Of folders that another user's folder hides, the check of folders tells.
+    here = [folder for folder in folders_of(config) if is_folder(folder)]
     local = {
         str(folder): space for folder in here for space in [await asyncio.to_thread(space_of, folder, now_s)]
     }

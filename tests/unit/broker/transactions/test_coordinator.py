@@ -170,6 +170,16 @@ class TestProducers:
         assert world.init().error_code.name == "concurrent_transactions"
         assert world.transaction().epoch == 1
 
+    def test_not_while_a_change_of_the_transaction_is_on_its_way(self) -> None:
+        world = TransactionWorld(txn_follower=True)
+        world.put(known())
+        world.follow_state()
+        asked = world.add(ProducerEpoch(FIRST_PRODUCER, 5))
+        assert asked.is_waiting
+        assert world.init().error_code.name == "concurrent_transactions"
+        world.follow_state()
+        assert errors_of(asked.answer) == {PLACE: "none"}
+
     def test_without_an_id_at_hand_the_producer_asks_again(self) -> None:
         world = TransactionWorld()
         while world.plane.producer_ids.take() is not None:
@@ -650,6 +660,17 @@ class TestFailOver:
         world.elect_state(2)
         assert len(world.transactions.markers) == 0
 
+    def test_markers_have_the_epoch_in_which_their_coordinator_was_elected_again(self) -> None:
+        world = TransactionWorld()
+        producer = begun(world)
+        world.elect_state(1)
+        world.elect_state(1)
+        epoch = world.state_partition().leader_epoch
+        assert epoch > 0
+        world.end(producer)
+        [(_, marker)] = world.markers_in()
+        assert marker.coordinator_epoch == epoch
+
     def test_a_record_that_cannot_be_read_fails_the_load(self) -> None:
         world = TransactionWorld()
         world.put(known())
@@ -709,6 +730,16 @@ class TestTime:
         assert world.logged()[-1] is None
         assert world.txn_shard().count == 0
         assert error(world.end(FIRST)) == "invalid_producer_id_mapping"
+
+    def test_those_that_wait_for_an_id_hear_when_it_is_forgotten(self) -> None:
+        world = TransactionWorld(txn_follower=True)
+        world.put(known(last_update_ms=1))
+        world.follow_state()
+        world.pass_time(TXN_SETTINGS.expiration_check_ms)
+        asked = world.add(ProducerEpoch(FIRST_PRODUCER, 5))
+        assert asked.is_waiting
+        world.follow_state()
+        assert errors_of(asked.answer) == {PLACE: "invalid_producer_id_mapping"}
 
     def test_not_one_that_was_used_since_or_has_a_transaction(self) -> None:
         world = TransactionWorld()

@@ -369,6 +369,16 @@ class TestQuestionsToOtherBrokers:
         assert told(asked) == "none"
         assert TRANSACTIONS_TOPIC in world.image.topics.by_name
 
+    def test_a_broker_that_stops_answers_what_waits_for_the_coordinator(self) -> None:
+        world = TransactionWorld(txn_follower=True)
+        producer = follow_init(world)
+        world.elect_state(2)
+        first, second = world.produce(producer), world.produce(producer, sequence=1)
+        world.transactions.close()
+        world.settle()
+        assert (told(first), told(second)) == ("not_enough_replicas", "not_enough_replicas")
+        assert world.partition().log.log_end_offset == 0
+
 
 def test_several_transactions_of_a_broker_are_answered_together() -> None:
     world = TransactionWorld()

@@ -1,6 +1,8 @@
 """`kquorum doctor`: the config, exit statuses, and clusters that are away."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +117,45 @@ def test_brokers_that_the_config_does_not_have_are_asked_for_partitions(
         for each in report["findings"]
         if each["check"] in ("partitions", "brokers")
     } == {("problem", "a-0"), ("problem", "a-1"), ("warning", "b-0"), ("problem", "broker 13")}
+
+
+@pytest.mark.parametrize("denied", [".", "node-1", "node-1/__cluster_metadata-0"])
+@pytest.mark.parametrize("options", [(), ("--offline",), ("--offline", "--deep")])
+def test_folders_of_another_user_are_a_warning(
+    denied: str,
+    options: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node's folders are closed to all but its user, and so may be the folder around them."""
+    data = tmp_path / "data"
+    (data / "node-1" / "__cluster_metadata-0").mkdir(parents=True)
+    (data / "node-1" / "meta.properties").write_text(
+        "version=1\nnode.id=1\ncluster.id=4L6g3nShT-eMCtK--X86sw\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"
+    )
+    (data / "node-1").chmod(0o700)
+    path = write_config(tmp_path)
+    path.write_text(path.read_text().replace(f"{tmp_path}/node-1", f"{data}/node-1"))
+    closed = data / denied
+
+    def closing(call: Any) -> Any:
+        def called(place: Any, *arguments: Any, **fields: Any) -> Any:
+            if isinstance(place, str | Path) and closed in Path(place).parents:
+                raise PermissionError(errno.EACCES, "Permission denied", str(place))
+            is_list = call in lists
+            if is_list and isinstance(place, str | Path) and Path(place) == closed:
+                raise PermissionError(errno.EACCES, "Permission denied", str(place))
+            return call(place, *arguments, **fields)
+
+        return called
+
+    lists = (os.listdir, os.scandir)
+    for name in ("stat", "listdir", "scandir"):
+        monkeypatch.setattr(os, name, closing(getattr(os, name)))
+    status, report = doctor(path, capsys, *options)
+    assert status == (2 if not options else 1)
+    [found] = [each for each in report["findings"] if each["check"] == "folders"]
+    assert found["severity"] == "warning"
+    assert "Permission denied" in found["found"]
+    assert "disks" not in {each["check"] for each in report["findings"]}
