@@ -10,6 +10,11 @@ from typing import Final
 _LONGEST_WAIT_MS: Final = 2**31 - 1
 
 
+def _wait_ms(wait_ms: float) -> int:
+    """A limit may be so small that the quotient is infinite, which is no integer."""
+    return _LONGEST_WAIT_MS if wait_ms >= _LONGEST_WAIT_MS else round(wait_ms)
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """So many windows are kept, of so many ms; one of them is the one that is being filled (Kafka's
@@ -80,7 +85,7 @@ class WindowedRate:
             return 0
         if limit <= 0:
             return _LONGEST_WAIT_MS
-        return min(round((value - limit) / limit * window_ms), _LONGEST_WAIT_MS)
+        return _wait_ms((value - limit) / limit * window_ms)
 
     def _expire(self, now_ms: int) -> None:
         oldest_ms = now_ms - self._windows.number * self._windows.size_ms
@@ -119,7 +124,7 @@ class Level:
         if limit <= 0:
             return _LONGEST_WAIT_MS
         # A millionth of a ms is what floats leave over.
-        return min(math.ceil(excess / limit * 1000 - 1e-6), _LONGEST_WAIT_MS)
+        return math.ceil(min(excess / limit * 1000 - 1e-6, _LONGEST_WAIT_MS))
 
     def _left(self, now_ms: int, limit: float) -> float:
         return max(0.0, self._amount - max(now_ms - self._at_ms, 0) * limit / 1000)

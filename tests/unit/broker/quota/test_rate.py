@@ -95,3 +95,12 @@ def test_another_window_begins_when_one_has_its_size() -> None:
     rate.record(0, 10)
     rate.record(SECOND, 7)
     assert rate.per_second(2 * SECOND) == 7
+
+
+@pytest.mark.parametrize("limit", [5e-324, 1e-300, 1e-9])
+def test_the_smallest_limits_make_the_longest_wait(limit: float) -> None:
+    """Before: an OverflowError, which ended the connection of each client with such a quota."""
+    rate, level = WindowedRate(Windows()), Level()
+    rate.record(0, 1_000.0)
+    level.record(0, 1_000.0, limit)
+    assert rate.throttle_ms(0, limit) == level.throttle_ms(0, limit, 0.0) == 2**31 - 1
