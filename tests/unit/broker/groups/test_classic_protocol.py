@@ -230,6 +230,22 @@ class TestSyncing:
         assert (sync.answer.assignment, sync.answer.protocol_name) == (b"all", "range")
         assert state(world) == "Stable"
 
+    def test_an_assignment_of_the_generation_before_is_none_of_the_next(self) -> None:
+        """Its record is committed when the members have joined again."""
+        world = GroupWorld(has_follower=True)
+        member_id, _ = world.joining()
+        world.follow()
+        world.pass_time(DELAY_MS)
+        late = world.sync(member_id, 1, {member_id: b"old"})
+        joined = world.join(member_id, protocols=[("range", subscription("another"))])
+        assert name_of(late) == "rebalance_in_progress"
+        assert joined.answer.generation_id == 2
+        world.follow()
+        assert state(world) == "CompletingRebalance"
+        sync = world.sync(member_id, 2, {member_id: b"new"})
+        world.follow()
+        assert sync.answer.assignment == b"new"
+
     def test_a_follower_waits_for_the_leader_and_who_has_no_part_gets_an_empty_one(self) -> None:
         world = GroupWorld()
         members = [world.joining() for _ in range(2)]

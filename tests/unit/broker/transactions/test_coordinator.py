@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
+from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import TopicPartition
 from kquorum.broker.transactions.transaction import HIGHEST_EPOCH, LAST_EPOCH, Transaction, TransactionState
@@ -889,6 +890,25 @@ class TestOffsets:
         world.fail_over()
         world.end(producer)
         assert world.committed() == {(ORDERS, 0): 7}
+
+    def test_what_an_open_transaction_commits_does_not_expire(self) -> None:
+        """Nor does its group, which has no other offsets (KAFKA-19163)."""
+        world = TransactionWorld()
+        [member_id] = world.stable(1)
+        world.leave((member_id, None))
+        world.commit(3, group_id="other")
+        producer = world.producer()
+        world.commit_in_transaction(producer, 7)
+        world.commit_in_transaction(producer, 8, group_id="other")
+        for group_id in (GROUP, "other"):
+            shard = world.groups.shard_of(group_id)
+            assert isinstance(shard, GroupShard)
+            shard.expire_offsets(world.now_ms + 2 * world.settings.retention_ms)
+            world.settle()
+            assert group_id in shard.groups
+        assert world.committed("other") == {(ORDERS, 0): 3}
+        world.end(producer)
+        assert (world.committed(), world.committed("other")) == ({(ORDERS, 0): 7}, {(ORDERS, 0): 8})
 
 
 def test_figures() -> None:

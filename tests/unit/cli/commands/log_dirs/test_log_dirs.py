@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from kquorum.cli.clients.log_dirs_client import LogDirectory
+from kquorum.cli.failures import CliError
 from kquorum.cli.main import run
 from kquorum.wire.messages.error_codes import ErrorCode
 from tests.support.administered_cluster import AdministeredCluster
@@ -76,3 +78,25 @@ def test_a_refusal_of_the_broker_is_told(capsys: pytest.CaptureFixture[str]) -> 
     served.refusals[ORDERS] = (ErrorCode.kafka_storage_error, "")
     assert log_dirs(served, "move", "orders-0", "--broker", "11", "--to", "/disk2") == 1
     assert "orders-0 on broker 11: KAFKA_STORAGE_ERROR" in capsys.readouterr().err
+
+
+def test_a_broker_that_does_not_tell_fails_the_list_of_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find(*_: object) -> tuple[list[LogDirectory], dict[int, CliError]]:
+        told = LogDirectory(
+            broker_id=11,
+            path="/disk1",
+            total_bytes=None,
+            usable_bytes=None,
+            is_cordoned=False,
+            fault=None,
+            replicas=(),
+        )
+        return [told], {12: CliError("broker 12 is away")}
+
+    monkeypatch.setattr("kquorum.cli.clients.log_dirs_client.find_log_dirs", find)
+    assert log_dirs(cluster(), "list", "--json") == 1
+    printed = capsys.readouterr()
+    assert [each["path"] for each in json.loads(printed.out)] == ["/disk1"]
+    assert "broker 12 is away" in printed.err

@@ -271,6 +271,20 @@ def test_cancel_ends_moves_and_their_throttles(plan: str, capsys: pytest.Capture
     assert "no such partition is being moved" in capsys.readouterr().out
 
 
+def test_cancel_leaves_the_throttles_of_other_moves(plan: str, tmp_path: Path) -> None:
+    served = cluster()
+    assert reassign(served, "execute", plan, "--throttle", "5000") == 0
+    path = tmp_path / "other.json"
+    entry = {"topic": "other", "partition": 0, "replicas": [12]}
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    assert reassign(served, "execute", str(path), "--throttle", "5000", "--additional") == 0
+    before = served.throttles
+    assert reassign(served, "cancel", plan) == 0
+    assert served.throttles == before
+    assert reassign(served, "cancel", "--all") == 0
+    assert served.throttles == {}
+
+
 def test_cancel_wants_to_know_what(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reassign", "cancel", "-b", "127.0.0.1:1"]) == 2
     assert "name one of FILE, --topic and --all" in capsys.readouterr().err
