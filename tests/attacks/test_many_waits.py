@@ -1,6 +1,6 @@
 """Thousands of requests that wait may end at one time: each reads and answers, and the node has to go on meanwhile.
 
-192 Fetches of 1,900 partitions with the same deadline took 8 ms each, all in one turn of the loop.
+One record that woke 192 Fetches of 1,900 partitions took 225 ms of processor time in one turn of the loop.
 """
 
 from collections.abc import Callable, Iterator, Mapping
