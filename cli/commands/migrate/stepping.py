@@ -97,12 +97,11 @@ def note_state(node: NodeConfig, target: Program, view: MigrationView | None) ->
         )
     # What the folder has beyond the high watermark may be cut off by the leader.
     end = found.end_offset if view is None else min(found.end_offset, view.high_watermark)
-    note = HashNote(
-        node_id=node.node_id,
-        target=target,
-        offset=end - 1,
-        state_hash=hash_at(folder, end) or found.state_hash,
-    )
+    state_hash = hash_at(folder, end)
+    if state_hash is None:
+        # The log begins behind the high watermark that the leader knows: the newest state is what there is.
+        end, state_hash = found.end_offset, found.state_hash
+    note = HashNote(node_id=node.node_id, target=target, offset=end - 1, state_hash=state_hash)
     note.write(folder)
     return note
 
