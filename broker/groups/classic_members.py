@@ -162,6 +162,10 @@ class ClassicMembers:
             self._set_timer(now_ms, "consumer sync", group_id, after, "it did not sync in time")
             reply(_joined(after))
 
+        # Before the answer too: a member is there when its record is written, and may never hear the answer.
+        join.change.then.append(
+            lambda: self._protocol.set_session(now_ms, group_id, after.member_id, request.session_timeout_ms)
+        )
         self._protocol.commit(now_ms, join.change, done)
 
     def _reconcile(

@@ -23,6 +23,7 @@ from kquorum.cli.processes import wait_until
 from kquorum.node.config.addresses import HostPort, reachable
 from kquorum.node.config.load import load_config
 from kquorum.node.config.model import NodeConfig
+from kquorum.storage.folder_lock import is_folder_in_use
 
 _LOOK_TIMEOUT_MS = 3_000
 _LOOK_AGAIN_S = 0.5
@@ -65,13 +66,36 @@ def take_step(
         target=target,
         give_up_at_s=give_up_at_s,
     )
-    phase = phase_of(node, target)
+    phase = _phase(step)
     act = {Phase.BEFORE: _before, Phase.STOPPED: _stopped, Phase.AFTER: _after}[phase]
     line, found = act(step)
     if as_json:
         print_json({"node_id": node.node_id, "target": str(target), "phase": str(phase), **found})
     else:
         say(line)
+
+
+def _phase(step: _Step) -> Phase:
+    """A controller that does not answer is stopped only when no program has its folder: it may be slow, or start. Exit
+    status 0 would let a script stop it that has not been told that it may be stopped. Raises CliError."""
+    node = step.node
+    found = [phase_of(node, step.target)]
+
+    def is_clear() -> bool:
+        if found[0] is not Phase.STOPPED or not is_folder_in_use(node.metadata_log_dir):
+            return True
+        found[0] = phase_of(node, step.target)
+        return found[0] is not Phase.STOPPED
+
+    if not is_clear() and not wait_until(
+        is_clear, step.give_up_at_s - time.monotonic(), interval_s=_LOOK_AGAIN_S
+    ):
+        raise CliError(
+            f"controller {node.node_id} does not answer, and a program still uses {node.metadata_log_dir}: wait until "
+            "it answers, or has ended, and run this command again",
+            status=ExitStatus.FAILED,
+        )
+    return found[0]
 
 
 def _before(step: _Step) -> tuple[str, dict[str, object]]:

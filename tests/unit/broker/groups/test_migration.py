@@ -320,6 +320,20 @@ class TestClassicMembers:
         assert old.member_id not in world.shard().consumers[GROUP].members
         assert new.beat() == "none"
 
+    def test_one_whose_join_is_not_answered_in_time_does_not_stay_for_ever(self) -> None:
+        """Its record counts all the same, and its client may never come back."""
+        world = ConsumerWorld(has_follower=True)
+        world.heartbeat("m", 0, topics=(ORDERS,), owned={}, rebalance_ms=300_000)
+        world.follow()
+        joined = world.join(version=3, protocols=protocols(), session_ms=SESSION_MS)
+        world.pass_time(world.settings.commit_timeout_ms)
+        assert joined.answer.error_code.name == "coordinator_not_available"
+        world.follow()
+        assert len(world.shard().consumers[GROUP].members) == 2
+        world.pass_time(SESSION_MS)
+        world.follow()
+        assert not any(each.classic is not None for each in world.shard().consumers[GROUP].members.values())
+
     def test_an_administrator_removes_members_of_both_with_one_epoch(self) -> None:
         world = ConsumerWorld()
         old, _ = migrated(world)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC
+from kquorum.broker.coordinators.partitioning import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kquorum.broker.groups.shard import GroupShard
 from kquorum.broker.log.producer_state import ProducerEpoch
 from kquorum.broker.replica.partition import TopicPartition
@@ -26,13 +26,14 @@ from tests.support.broker.transaction_world import (
     MINE,
     PLACE,
     TIMEOUT_MS,
+    TRANSACTIONS_ID,
     TXN_SETTINGS,
     TransactionWorld,
     error_of_offsets,
     errors_of,
     topics_of,
 )
-from tests.support.images import fencing, topic_id
+from tests.support.images import fencing, partition_record, topic_id
 from tests.support.memory_partition_log import StoredBatch
 
 OTHER_PLACE = TopicPartition(ORDERS, 1)
@@ -671,6 +672,14 @@ class TestFailOver:
         world.end(producer)
         [(_, marker)] = world.markers_in()
         assert marker.coordinator_epoch == epoch
+
+    def test_more_partitions_of_the_log_do_not_move_the_ids(self) -> None:
+        world = TransactionWorld()
+        ids = [f"id {number}" for number in range(50)]
+        before = [world.transactions.partition_of(each) for each in ids]
+        world.change(partition_record(TRANSACTIONS_ID, 2, (1,)))
+        assert len(world.image.topics.by_name[TRANSACTIONS_TOPIC].partitions) == 3
+        assert [world.transactions.partition_of(each) for each in ids] == before
 
     def test_a_record_that_cannot_be_read_fails_the_load(self) -> None:
         world = TransactionWorld()

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from kquorum.cli.commands.migrate.stepping import HashNote, compare_state
+from kquorum.cli.commands.migrate import running
+from kquorum.cli.commands.migrate.stepping import HashNote, Phase, compare_state
 from kquorum.cli.failures import CliError, ExitStatus
+from kquorum.cli.main import run
 
 NOTE = HashNote(node_id=3, target="kquorum", offset=41, state_hash="aaaa")
 
@@ -46,3 +48,39 @@ def test_a_damaged_note_is_refused_with_its_place(text: str, tmp_path: Path) -> 
     (tmp_path / "kquorum-migration.json").write_text(text)
     with pytest.raises(CliError, match=r"kquorum-migration\.json is damaged"):
         HashNote.read(tmp_path)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "node.id=1\nprocess.roles=controller\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=CONTROLLER://127.0.0.1:19093\ncontroller.quorum.voters=1@127.0.0.1:19093\n"
+        f"log.dirs={tmp_path}/data\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize("options", [(), ("--wait", "--timeout-ms", "100")])
+def test_a_controller_that_is_slow_is_not_taken_for_stopped(
+    options: tuple[str, ...],
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Scripts stop it after exit status 0, which is for one that may be stopped."""
+    monkeypatch.setattr(running, "phase_of", lambda *_: Phase.STOPPED)
+    monkeypatch.setattr(running, "is_folder_in_use", lambda _: True)
+    assert run(["migrate", "step", "-c", str(config), *options]) == 1
+    assert "a program still uses" in capsys.readouterr().err
+
+
+def test_a_controller_that_answers_in_the_meantime_is_looked_at(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phases = iter([Phase.STOPPED, Phase.BEFORE])
+    monkeypatch.setattr(running, "phase_of", lambda *_: next(phases))
+    monkeypatch.setattr(running, "is_folder_in_use", lambda _: True)
+    monkeypatch.setattr(running, "_before", lambda _step: ("it may be stopped now", {}))
+    assert run(["migrate", "step", "-c", str(config)]) == 0
+    assert "it may be stopped now" in capsys.readouterr().out
