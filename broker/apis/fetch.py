@@ -103,24 +103,26 @@ class _Fetch:
     def read(self, then: Callable[[list[FetchedData]], None], *, counts: bool) -> None:
         """When the budget has room for the records: sixty bytes of a request ask for megabytes, and a peer that does
         not read them would fill the memory with a few hundred connections."""
-        data, found, making = self.services.data, list[FetchedData](), self.context.making
-        forget = self.context.when_gone(making.go_on_anyway)
+        forget = self.context.when_gone(self.context.making.go_on_anyway)
+        self._read_with_room(then, counts, forget)
 
-        def go_on() -> None:
-            if self.context.is_gone():
-                self.end()
-            elif making.may_go_on(go_on):
-                forget()
-                data.slices.run(steps(), lambda: then(found), self.end)
+    def _read_with_room(
+        self, then: Callable[[list[FetchedData]], None], counts: bool, forget: Callable[[], None]
+    ) -> None:
+        """No function here refers to itself: what it read would stay in memory until the garbage collector comes."""
+        if self.context.is_gone():
+            self.end()
+        elif self.context.making.may_go_on(partial(self._read_with_room, then, counts, forget)):
+            forget()
+            found: list[FetchedData] = []
+            self.services.data.slices.run(self._reading(found, counts), partial(then, found), self.end)
 
-        def steps() -> Iterator[None]:
-            asked = self.interesting
-            for _ in reading(data.now_ms, asked, self.bounds, self.find, found, counts=counts):
-                if found[-1].size_bytes:
-                    making.note_made(found[-1].size_bytes)
-                yield
-
-        go_on()
+    def _reading(self, found: list[FetchedData], counts: bool) -> Iterator[None]:
+        asked, making = self.interesting, self.context.making
+        for _ in reading(self.services.data.now_ms, asked, self.bounds, self.find, found, counts=counts):
+            if found[-1].size_bytes:
+                making.note_made(found[-1].size_bytes)
+            yield
 
     def _refusing(self, may_all: bool | None) -> Iterator[None]:
         access, image = self.services.access(self.context), self.services.cache.image
