@@ -137,7 +137,10 @@ def _run(
     POSIX.spares.hold(_SPARE_DESCRIPTORS)
     try:
         life = _Life(config, folders, clock, stop_signals)
-        uvloop.run(life.run(), loop_factory=new_loop or uvloop.new_event_loop)  # type: ignore[arg-type]
+        if new_loop is None:
+            uvloop.run(life.run())
+        else:
+            uvloop.run(life.run(), loop_factory=new_loop)  # type: ignore[arg-type]
     except (EnvironmentFault, NetworkError, NodeError) as error:
         log.critical("%s", error)
         raise

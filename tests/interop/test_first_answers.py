@@ -14,6 +14,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
+from tests.support.served_topics import await_served
 
 pytestmark = pytest.mark.interop
 
@@ -34,7 +35,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         address = running.address(running.broker_ids[0])
         admin = AdminClient({"bootstrap.servers": address})
         admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(WAIT_S)
-        assert wait_until(lambda: TOPIC in admin.list_topics(timeout=WAIT_S).topics, WAIT_S)
+        await_served(admin, TOPIC, 2, WAIT_S)
         yield address
 
 

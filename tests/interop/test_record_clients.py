@@ -10,6 +10,7 @@ from kafka import TopicPartition as KafkaPythonPartition
 
 from kquorum.cli.processes import wait_until
 from tests.support.cluster import Cluster
+from tests.support.served_topics import await_served
 
 pytestmark = pytest.mark.interop
 
@@ -35,7 +36,7 @@ def servers(cluster: Cluster) -> str:
 def create(servers: str, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(topic, partitions, 3)])[topic].result(WAIT_S)
-    assert wait_until(lambda: topic in admin.list_topics(timeout=WAIT_S).topics, WAIT_S)
+    await_served(admin, topic, partitions, WAIT_S)
 
 
 def consumed(servers: str, topic: str, count: int, partitions: int = 1, **options: object) -> list[bytes]:

@@ -12,6 +12,7 @@ from kquorum.metadata.grpc.quorum.service import LONGEST_WAIT_MS, WAIT_TIMEOUT_M
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.metadata.members import Waited
 from kquorum.network.api_versions import NO_FEATURES
+from kquorum.network.request_times import RequestTimes
 from kquorum.node.config.load import load_config
 from kquorum.node.network_limits import server_limits
 from kquorum.node.servers import kafka_servers
@@ -92,6 +93,7 @@ def test_the_listeners_of_a_node_share_its_limits_and_only_one_is_protected(tmp_
         lambda: NO_FEATURES,
         image=MetadataImage.empty,
         now_ms=lambda: 0,
+        times=RequestTimes(),
     )
     assert one._state.shared is other._state.shared
     assert (one._state.is_protected, other._state.is_protected) == (False, True)

@@ -7,6 +7,7 @@ import pytest
 
 from kquorum.metadata.image.image import MetadataImage
 from kquorum.network.api_versions import NO_FEATURES
+from kquorum.network.request_times import RequestTimes
 from kquorum.network.security.listener_security import ListenerSecurity
 from kquorum.network.security.sasl_session import SaslAnswer
 from kquorum.network.security.scram import keys_of
@@ -82,6 +83,7 @@ def test_the_servers_of_a_node_go_by_its_clock(tmp_path: Path, monkeypatch: pyte
         lambda: NO_FEATURES,
         image=MetadataImage.empty,
         now_ms=lambda: NOW_MS,
+        times=RequestTimes(),
     )
     assert log_in_with_a_token(server._state.security).session_lifetime_ms == 7_000
 
