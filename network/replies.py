@@ -199,12 +199,18 @@ class ReplyQueue:
                 pending.popleft()
                 return pieces, True
             pieces += frame
-            self.held_bytes -= pending.popleft().size
+            sent = pending.popleft()
+            self.held_bytes -= sent.size
+            # What answered it may refer to it for longer than the connection has the answer.
+            sent.frame = CLOSING
         return pieces, False
 
     def close(self) -> None:
         """Answers that come later go nowhere, unencoded; until then, their requests cost what they cost."""
         self.closed = True
+        for reply in self._pending:
+            if reply.frame is not None:
+                reply.frame = CLOSING
         self._pending.clear()
         self.held_bytes = 0
         calls = tuple(self._close_calls.values())
