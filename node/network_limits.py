@@ -153,8 +153,9 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
         frame_timeout_ms=config.kquorum_frame_timeout_ms,
         write_timeout_ms=config.kquorum_output_timeout_ms,
         request_timeout_ms=config.kquorum_unanswered_request_timeout_ms,
-        # Kafka's controllers have one request of a connection in hand.
-        max_in_flight_by_api={ApiKey.ENVELOPE: SHARE_OF_ALL} if is_of_controllers else {},
+        # Kafka has one request of a connection in hand. A Fetch may be answered with 55 MB: a client that sends several
+        # and does not read would hold so much for each.
+        max_in_flight_by_api={ApiKey.ENVELOPE: SHARE_OF_ALL} if is_of_controllers else {ApiKey.FETCH: 1},
     )
 
 

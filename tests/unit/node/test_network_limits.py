@@ -58,7 +58,7 @@ def test_a_controller_has_as_many_envelopes_of_a_connection_in_hand_as_a_broker_
     controller, member = config.node(1), config.node(11)
     limits = server_limits(controller, controller.controller_listeners[0])
     assert limits.max_in_flight_by_api == {ApiKey.ENVELOPE: SHARE_OF_ALL}
-    assert server_limits(member, member.broker_listeners[0]).max_in_flight_by_api == {}
+    assert server_limits(member, member.broker_listeners[0]).max_in_flight_by_api == {ApiKey.FETCH: 1}
 
 
 def test_the_keys_of_a_node_reach_its_quota_and_budget(tmp_path: Path) -> None:
