@@ -2,7 +2,7 @@
 closed: Kafka's tool reads every batch, index, producer snapshot and coordinator's record of them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +23,20 @@ DUMP = "org.apache.kafka.tools.DumpLogSegments"
 Dump = Callable[..., str]
 
 
+def batched(files: list[Path]) -> Iterator[list[Path]]:
+    """Linux takes no argument of more than 128 KiB."""
+    for first in range(0, len(files), 500):
+        yield files[first : first + 500]
+
+
 @pytest.fixture
 def dump(kafka: Kafka) -> Dump:
     def run(files: list[Path], *options: str) -> str:
         assert files
-        return kafka.run(DUMP, "--files", ",".join(map(str, files)), *options, timeout_s=600)
+        return "".join(
+            kafka.run(DUMP, "--files", ",".join(map(str, part)), *options, timeout_s=600)
+            for part in batched(files)
+        )
 
     return run
 
