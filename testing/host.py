@@ -5,7 +5,6 @@ their host, and the host ends with its input.
 """
 
 import asyncio
-import ctypes
 import gc
 import json
 import os
@@ -29,6 +28,7 @@ from kquorum.node.config.load import load_config
 from kquorum.node.config.materialise import LOOPBACK, free_ports, nodes_as_toml
 from kquorum.node.config.model import ClusterConfig
 from kquorum.node.formatting import data_folders, format_folder, new_uuid, now_ms
+from kquorum.node.parent_process import die_with_parent
 from kquorum.node.process import run_node
 from kquorum.snapshots.bootstrap import (
     DEFAULT_METADATA_VERSION,
@@ -42,7 +42,6 @@ from kquorum.wire.messages.metadata import MetadataRequest
 from kquorum.wire.uuids import uuid_to_text
 
 CONFIG_NAME: Final = "quorum.toml"
-_PR_SET_PDEATHSIG: Final = 1
 _STOP_TIMEOUT_S: Final = 20.0
 _LOOK_AGAIN_S: Final = 0.01
 _CLIENT_ID: Final = "kquorum-testing"
@@ -167,7 +166,7 @@ class Host:
         status = 1
         try:
             os.setsid()
-            _die_with_parent()
+            die_with_parent()
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             null = os.open(os.devnull, os.O_RDONLY)
             output = os.open(self._output(node_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -309,19 +308,11 @@ def _pause() -> None:
     select.select([], [], [], _LOOK_AGAIN_S)
 
 
-def _die_with_parent() -> None:
-    """Linux only; elsewhere the nodes of a host that was killed go on."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == 1:
-            os._exit(1)
-
-
 def main() -> None:
     """`python -m kquorum.testing.host SPEC`."""
     gc.disable()
     keep_files_private()
-    _die_with_parent()
+    die_with_parent()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         host = Host(ClusterSpec.of_json(sys.argv[1]))

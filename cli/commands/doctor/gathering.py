@@ -198,7 +198,7 @@ async def _quorum(cluster: ClusterConfig, path: Path, timeout_ms: int) -> Quorum
 async def _features(
     cluster: ClusterConfig, timeout_ms: int
 ) -> tuple[dict[str, dict[str, tuple[int, int]]], dict[str, int], dict[str, str]]:
-    """What each node supports, what is in force, and who is silent."""
+    """What each node supports, which levels are in force, and which nodes do not answer."""
     names = {_address_of(node): _name(node.node_id) for node in cluster.nodes}
     view = await look_at_features(names, timeout_ms)
     return (

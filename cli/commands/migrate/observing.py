@@ -7,6 +7,7 @@ from kquorum.cli.clients.cluster_client import CLIENT_ID, ClusterClient
 from kquorum.cli.clients.quorum_client import QuorumStatus, describe_quorum
 from kquorum.cli.clients.security import security_for
 from kquorum.cli.commands.migrate.advice import Levels, MigrationView, Program, VoterView
+from kquorum.cli.failures import CliError, ExitStatus
 from kquorum.network.connection import KafkaConnection
 from kquorum.network.errors import NetworkError
 from kquorum.node.config.addresses import HostPort, format_address
@@ -71,8 +72,6 @@ async def _see(status: QuorumStatus, node_id: int) -> tuple[VoterView, Mapping[s
 
 async def _ask(node_id: int, address: HostPort) -> tuple[Program, ApiVersionsResponse]:
     """Raises NetworkError or DecodeError, and CliError where the configs are not shown to us."""
-    from kquorum.cli.failures import CliError, ExitStatus
-
     connection = await KafkaConnection.connect(
         *address, CLIENT_ID, _PATIENCE_MS, security=security_for(address)
     )

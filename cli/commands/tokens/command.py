@@ -151,7 +151,7 @@ def expire(
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """End a token, at once or at a time. Connections that are authenticated with it already stay so."""
+    """End a token, at once or at a time. Its connections are closed at their next request."""
     from kquorum.cli.clients.cluster_client import ask_brokers
     from kquorum.cli.commands.tokens.token_client import expire_token, the_token
 

@@ -6,12 +6,15 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from kquorum.cli.clients import object_store
 from kquorum.cli.main import run as kquorum
 from kquorum.node.fence import EPOCH_JUMP
 from kquorum.raft.adapters.file_log import FileLog
@@ -359,6 +362,29 @@ def test_a_store_that_has_nothing_or_cannot_be_reached(
     assert f"{nothing}: there is nothing" in capsys.readouterr().err
     assert kquorum(["restore", "nosuchstore://bucket/x", "--node", "3", "-c", str(config)]) == 74
     assert "nosuchstore://bucket/x cannot be opened" in capsys.readouterr().err
+
+
+def test_the_manifest_is_uploaded_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a backup that has one is whole."""
+    written: list[str] = []
+    open_store = object_store._open
+
+    def noting(url: str) -> tuple[Any, str]:
+        store, base = open_store(url)
+        note = SimpleNamespace(
+            get_file_info=store.get_file_info,
+            open_output_stream=lambda name: (written.append(Path(name).name), BytesIO())[1],
+        )
+        return note, base
+
+    folder = tmp_path / "made"
+    (folder / "node-7").mkdir(parents=True)
+    for name in ("a-manifest.json", "node-7/00.log", "z.checkpoint"):
+        (folder / name).write_bytes(b"x")
+    monkeypatch.setattr(object_store, "_open", noting)
+    object_store.upload(folder, (tmp_path / "store").as_uri(), last="a-manifest.json")
+    assert written[-1] == "a-manifest.json"
+    assert len(written) == 3
 
 
 def test_a_damaged_object_is_noticed(
